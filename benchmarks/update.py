@@ -1,0 +1,109 @@
+"""Time, compile time and memory of one policy iteration at the paper's sizes.
+
+    python benchmarks/update.py [--tasks halfcheetah 3s5z] [--algorithms ...] [--sharings ...]
+
+The rollout is synthetic, so this is the cost of learning alone: values, advantages, all stages of
+the algorithm and the diagnostics. Times are the fastest of several iterations; compare them as
+ratios within one run.
+"""
+
+import argparse
+import time
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fp3o.algorithms import ALGORITHMS
+from fp3o.config import Config
+from fp3o.nets import normalise
+from fp3o.rollout import Carry, Tally
+from fp3o.setup import Setup
+from fp3o.train import learn
+from fp3o.types import Box, Discrete, EnvSpec, Trajectory
+
+TASKS = {
+    "halfcheetah": (
+        EnvSpec("HalfCheetah-6x1 sizes", Box((1,) * 6), 18, 23, (0,) * 6),
+        Config(num_envs=4, rollout=1000, minibatches=32, agent_id=False, time_limit="terminate")
+        .replace(actor_lr=1e-5, critic_lr=3e-4, entropy=0.001),
+    ),
+    "3s5z": (
+        EnvSpec("3s5z sizes", Discrete(((14,),) * 8), 252, 299, (0,) * 3 + (1,) * 5),
+        Config(num_envs=8, rollout=400, recurrent=64, agent_id=False, time_limit="terminate"),
+    ),
+}  # fmt: skip
+"""Sizes and hyperparameters of the paper; agent ids are already in the observations."""
+
+
+def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
+    """A random rollout of the task's sizes, and an empty carry."""
+    random, spec, config = np.random.default_rng(seed), setup.spec, setup.config
+    lead = (config.rollout, config.num_envs, spec.num_agents)
+    draw = lambda *shape: jnp.asarray(random.normal(size=shape), jnp.float32)  # noqa: E731
+    size = spec.state_size if setup.row.view == "state" else spec.obs_size
+    ends = jnp.asarray(random.random(lead[:2]) < 0.01)
+    discrete = isinstance(spec.actions, Discrete)
+    actions = random.integers(0, 14, (*lead, 1)) if discrete else random.normal(size=(*lead, 1))
+    trajectory = Trajectory(
+        obs=normalise(draw(*lead, spec.obs_size)),
+        view=normalise(draw(*lead, size)),
+        final_view=normalise(draw(1, *lead[1:], size)),
+        legal=jnp.broadcast_to(jnp.asarray(spec.actions.mask), (*lead, spec.actions.mask.shape[1])),
+        alive=jnp.ones(lead, bool),
+        start=jnp.roll(ends, 1, axis=0),
+        memory=jnp.zeros((*lead, config.recurrent)),
+        action=jnp.asarray(actions, jnp.int32 if discrete else jnp.float32),
+        log_prob=jnp.full(lead, -float(np.log(14)) if discrete else -0.5),
+        reward=draw(*lead),
+        terminated=ends,
+        truncated=jnp.zeros_like(ends),
+    )
+    memory = jnp.zeros((spec.num_agents, config.num_envs, config.recurrent))
+    tally = Tally(jnp.zeros(config.num_envs), jnp.zeros(config.num_envs, int))
+    return trajectory, Carry(None, None, memory, memory, tally)  # pyright: ignore
+
+
+def measure(task: str, algorithm: str, sharing: str, seconds: float) -> dict[str, float]:
+    """Compile one program and run it for a while."""
+    spec, config = TASKS[task]
+    setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
+    trajectory, carry = synthetic(setup)
+    program = jax.jit(partial(learn, setup))
+    inputs = setup.rates(), setup.init(0), trajectory, carry, jax.random.key(0)
+    began = time.perf_counter()
+    compiled = program.lower(*inputs).compile()
+    compile_s = time.perf_counter() - began
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(*inputs))
+        times.append(time.perf_counter() - began)
+    memory = compiled.memory_analysis()
+    peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
+    return {"ms": min(times) * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
+    parser.add_argument("--sharings", nargs="+", default=["full", "partial", "none"])
+    parser.add_argument("--seconds", type=float, default=3.0, help="time spent on each program")
+    args = parser.parse_args()
+    print(f"jax {jax.__version__} on {jax.devices()[0].device_kind}")
+    print(f"{'task':12} {'algorithm':9} {'sharing':8} {'ms':>8} {'compile s':>9} {'peak MiB':>9}")
+    for task in args.tasks:
+        for algorithm in args.algorithms:
+            for sharing in args.sharings:
+                row = measure(task, algorithm, sharing, args.seconds)
+                print(
+                    f"{task:12} {algorithm:9} {sharing:8} {row['ms']:8.0f} "
+                    f"{row['compile_s']:9.1f} {row['peak_mib']:9.1f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Settings: what is traced (`Rates`) and what is static (`Config`), and their checks.
+
+`Rates` are numbers inside the compiled program: change them between iterations, or give every
+seed its own, and nothing is compiled again. Everything in `Config` shapes the program.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import equinox as eqx
+
+from fp3o.algorithms import ALGORITHMS, Algorithm
+from fp3o.errors import nearest
+from fp3o.nets import ACTIVATIONS, STD_INIT
+from fp3o.sharing import SharingSpec
+from fp3o.types import EnvSpec
+
+
+class Rates(eqx.Module):
+    """Scalar settings that are data of the compiled program: they may differ from seed to seed."""
+
+    actor_lr: float = 5e-4
+    """Learning rate of the policies."""
+    critic_lr: float = 5e-4
+    """Learning rate of the critics."""
+    clip: float = 0.2
+    """ε: how far a ratio may move before its gradient stops."""
+    value_clip: float | None = None
+    """How far a value may move from its old prediction, in normalised units; None: as `clip`."""
+    entropy: float = 0.01
+    """Weight of the entropy bonus."""
+    gamma: float = 0.99
+    """Discount."""
+    gae_lambda: float = 0.95
+    """λ of the advantage estimate."""
+    max_grad_norm: float = 10.0
+    """Largest gradient norm of a component."""
+    huber: float = 10.0
+    """Error (normalised units) from which the value loss is linear."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings that shape the program; changing one compiles a new program."""
+
+    algorithm: str | Algorithm = "fp3o"
+    """A name from the table, or a row of your own."""
+    sharing: SharingSpec = "full"
+    """Sharing of the actor: full, partial, none, by_type, or a map from agent to group."""
+    critic_sharing: SharingSpec | None = None
+    """Sharing of the critic; None: that of the actor's first layer (D8)."""
+    rates: Rates = field(default_factory=Rates)
+    """Scalars that may change without compiling again."""
+
+    num_envs: int = 8
+    """Environments stepped together."""
+    rollout: int = 128
+    """Steps of each environment in an iteration."""
+    epochs: int = 5
+    """Passes over the data in a stage."""
+    minibatches: int = 1
+    """Parts the data is cut into in every pass."""
+    chunk: int | None = None
+    """Length of the sequences a recurrent network learns from; None: 1 without memory, else 10."""
+
+    hidden: tuple[int, ...] = (64, 64)
+    """Sizes of the hidden layers."""
+    recurrent: int = 0
+    """Size of the GRU in actor and critic; 0: none."""
+    activation: str = "relu"
+    """relu or tanh."""
+    gain: float = 0.01
+    """Gain of the policy's last layer."""
+    std: str = "sigmoid"
+    """Spread of continuous actions: sigmoid (the paper, at most 0.5) or exp."""
+    agent_id: bool = True
+    """Append a one-hot of the agent to what actor and critic see."""
+
+    time_limit: Literal["bootstrap", "terminate"] = "bootstrap"
+    """At a time limit: continue with the value of the last observation, or treat it as an end
+    (the paper)."""
+    head_rate: float = 1.0
+    """Factor of the learning rate in the policy's last layer; the number of agents under partial
+    sharing in the authors' release (D6)."""
+    mask_value_loss: bool = False
+    """Leave dead agents out of the value loss (D11: the published runs do not)."""
+    advantage_norm: Literal["agent", "team", "none"] = "agent"
+    """Standardise advantages for each agent, over the team, or not at all."""
+
+    @property
+    def row(self) -> Algorithm:
+        """The algorithm's row of the table."""
+        if isinstance(self.algorithm, Algorithm):
+            return self.algorithm
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(
+                f"unknown algorithm {self.algorithm!r}: {nearest(self.algorithm, ALGORITHMS)}"
+            )
+        return ALGORITHMS[self.algorithm]
+
+    @property
+    def chunk_length(self) -> int:
+        """Steps of a chunk."""
+        return self.chunk or (10 if self.recurrent else 1)
+
+    def replace(self, **changes: object) -> "Config":
+        """A copy with these settings changed; rates may be given by name too."""
+        rate_names = {f.name for f in dataclasses.fields(Rates)}
+        rates = {name: changes.pop(name) for name in rate_names & changes.keys()}
+        for name in changes:
+            if name not in (known := [f.name for f in dataclasses.fields(Config)]):
+                raise ValueError(
+                    f"unknown setting {name!r}: {nearest(name, {*known, *rate_names})}"
+                )
+        if rates:
+            changes["rates"] = dataclasses.replace(self.rates, **rates)
+        return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def paper_time_limits(config: Config) -> Config:
+    """Treat time limits as the paper's runs did: as true ends, with nothing to bootstrap."""
+    return config.replace(time_limit="terminate")
+
+
+def check(config: Config, spec: EnvSpec) -> None:
+    """Refuse settings that cannot work, before anything is compiled or run."""
+    row = config.row
+    _check_counts(config)
+    _check_rates(config.rates)
+    _one_of("activation", config.activation, ACTIVATIONS)
+    _one_of("std", config.std, STD_INIT)
+    for name in ("time_limit", "advantage_norm"):
+        _one_of(name, getattr(config, name), _choices(Config, name))
+    for name in ("schedule", "surrogate", "view", "order", "split", "steps", "uncertified"):
+        _one_of(name, getattr(row, name), _choices(Algorithm, name))
+    if config.rollout % config.chunk_length:
+        raise ValueError(
+            f"chunk length {config.chunk_length} does not divide the rollout of {config.rollout} "
+            f"steps: {_divisors(config.rollout)}"
+        )
+    chunks = config.num_envs * config.rollout // config.chunk_length
+    if chunks % config.minibatches:
+        raise ValueError(
+            f"{config.minibatches} minibatches do not divide the {chunks} chunks of "
+            f"{config.num_envs} environments x {config.rollout} steps: {_divisors(chunks)}"
+        )
+    if row.blocks is not None and not 1 <= row.blocks <= spec.num_agents:
+        raise ValueError(f"blocks must be 1 to {spec.num_agents} (agents), got {row.blocks}")
+    if (row.surrogate == "joint" or row.live) and row.schedule == "in_turn":
+        raise ValueError("live coupling and the joint surrogate need a schedule of the whole team")
+
+
+def _check_counts(config: Config) -> None:
+    for name in ("num_envs", "rollout", "epochs", "minibatches"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")
+    if config.chunk is not None and config.chunk < 1:
+        raise ValueError(f"chunk must be at least 1, got {config.chunk}")
+    if config.recurrent < 0 or not config.hidden or min(config.hidden) < 1:
+        raise ValueError(
+            f"layers need positive sizes, got hidden {config.hidden}, recurrent {config.recurrent}"
+        )
+
+
+RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
+    "actor_lr": (lambda x: x >= 0, "at least 0"),
+    "critic_lr": (lambda x: x >= 0, "at least 0"),
+    "clip": (lambda x: x > 0, "above 0"),
+    "value_clip": (lambda x: x > 0, "above 0"),
+    "entropy": (lambda x: x >= 0, "at least 0"),
+    "gamma": (lambda x: 0 <= x <= 1, "between 0 and 1"),
+    "gae_lambda": (lambda x: 0 <= x <= 1, "between 0 and 1"),
+    "max_grad_norm": (lambda x: x > 0, "above 0"),
+    "huber": (lambda x: x > 0, "above 0"),
+}
+"""What each rate must satisfy."""
+
+
+def _check_rates(rates: Rates) -> None:
+    for name, (holds, words) in RANGES.items():
+        value = getattr(rates, name)
+        if value is not None and not (math.isfinite(value) and holds(value)):
+            raise ValueError(f"{name} must be {words}, got {value}")
+
+
+def _one_of(name: str, value: str, allowed: object) -> None:
+    options = tuple(allowed)  # pyright: ignore[reportArgumentType]
+    if value not in options:
+        raise ValueError(f"unknown {name} {value!r}: {nearest(str(value), options)}")
+
+
+def _choices(owner: type, name: str) -> tuple[str, ...]:
+    return owner.__annotations__[name].__args__
+
+
+def _divisors(number: int) -> str:
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    return f"it has the divisors {', '.join(map(str, divisors[:12]))}" + (
+        ", ..." if len(divisors) > 12 else ""
+    )

@@ -1,0 +1,1 @@
+"""Environments: the contract (`base`) and tiny tasks with known answers (`probe`)."""

@@ -1,0 +1,105 @@
+"""What fp3o asks of an environment, and how a single pure game becomes a batch of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from fp3o.types import EnvSpec, TimeStep
+
+
+class Env(Protocol):
+    """A batch of `e` environments that begin new episodes by themselves."""
+
+    spec: EnvSpec
+    num_envs: int
+    scan: Callable[..., Any]
+    """`jax.lax.scan` if JAX may trace `step`, or `host_scan`."""
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Begin an episode in every environment."""
+        ...
+
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
+        ...
+
+
+class Sight(NamedTuple):
+    """What the agents of one environment see."""
+
+    obs: Float[Array, "n f"]
+    state: Float[Array, "n f2"]
+    legal: Bool[Array, "n a"]
+    alive: Bool[Array, " n"]
+
+
+class Game(Protocol):
+    """One environment as pure functions; `Vectorised` makes a batch of it."""
+
+    spec: EnvSpec
+
+    def reset(self, key: PRNGKeyArray) -> Any:
+        """The state in which an episode begins."""
+        ...
+
+    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> tuple[Any, Array, Array, Array]:
+        """Next state, reward `(n,)`, terminated, truncated."""
+        ...
+
+    def sight(self, state: Any) -> Sight:
+        """What the agents see in this state."""
+        ...
+
+
+@dataclass(frozen=True)
+class Vectorised:
+    """A batch of one pure game, with a random stream for each environment and automatic reset."""
+
+    game: Game
+    num_envs: int
+    scan = staticmethod(jax.lax.scan)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The game's facts."""
+        return self.game.spec
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Begin an episode in every environment."""
+        return jax.vmap(self._reset)(jax.random.split(key, self.num_envs))
+
+    def step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
+        """Advance every environment."""
+        return jax.vmap(self._step)(state, action)
+
+    def _reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        key, reset_key = jax.random.split(key)
+        game_state = self.game.reset(reset_key)
+        sight, none = self.game.sight(game_state), jnp.zeros((), bool)
+        reward = jnp.zeros(self.spec.num_agents)
+        step = TimeStep(*sight, reward, none, none, ~none, sight.obs, sight.state)
+        return (game_state, key), step
+
+    def _step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
+        old, key = state
+        key, step_key, reset_key = jax.random.split(key, 3)
+        played, reward, terminated, truncated = self.game.step(old, action, step_key)
+        final, ended = self.game.sight(played), terminated | truncated
+        fresh = self.game.reset(reset_key)
+        new = jax.tree.map(lambda a, b: jnp.where(ended, a, b), fresh, played)
+        sight = self.game.sight(new)
+        step = TimeStep(*sight, reward, terminated, truncated, ended, final.obs, final.state)
+        return (new, key), step
+
+
+def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int):
+    """`jax.lax.scan` as a Python loop, for environments that JAX cannot trace."""
+    rows = []
+    for i in range(length):
+        carry, row = body(carry, jax.tree.map(lambda x, i=i: x[i], xs))
+        rows.append(row)
+    return carry, jax.tree.map(lambda *parts: jnp.stack(parts), *rows)

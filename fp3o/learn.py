@@ -1,0 +1,386 @@
+"""One policy iteration, from the top down.
+
+`improve` runs the stages of an algorithm, `run_stage` one of them, `fit` its epochs,
+`gradient_step` one minibatch; the two losses are at the end.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from fp3o import metrics as measure
+from fp3o.algorithms import (
+    SCHEDULES,
+    SURROGATES,
+    TOLERANCE,
+    Stage,
+    condition_gap,
+    non_overlapping,
+    pipeline_objectives,
+    random_split,
+)
+from fp3o.batch import Residual, advantages, chunked, standardised
+from fp3o.config import Rates
+from fp3o.distributions import Distribution
+from fp3o.nets import Agents
+from fp3o.optim import Rows, descend
+from fp3o.returns import ValueNorm, huber
+from fp3o.setup import Learner, Setup
+from fp3o.sharing import Sharing, components
+from fp3o.types import Batch
+
+Metrics = dict[str, Array]
+
+
+class Progress(NamedTuple):
+    """What one stage hands to the next."""
+
+    learner: Learner
+    log_ratio: Float[Array, "n c l"]
+    """log π - log π_rollout of the actions taken, 0 for dead agents."""
+
+
+class Sample(NamedTuple):
+    """What a stage learns from: the batch of its agents, and what the others have become."""
+
+    batch: Batch
+    others: Float[Array, "k c l"]
+    """W before any clip: the product of the coupled agents' ratios at the start of the stage."""
+
+
+def improve(
+    setup: Setup,
+    rates: Rates,
+    learner: Learner,
+    batch: Batch,
+    residual: Residual,
+    score: Float[Array, " n"],
+    key: PRNGKeyArray,
+) -> tuple[Learner, Metrics]:
+    """One policy iteration: run the stages that the algorithm's schedule lays down.
+
+    `score` is each agent's mean absolute advantage, by which A2PO orders the turns.
+    """
+    row, config = setup.row, setup.config
+    order_key, split_key, pair_key, shuffle_key = jax.random.split(key, 4)
+    if row.split == "random":
+        batch = batch._replace(advantage=random_split(split_key, batch.advantage))
+    stages = SCHEDULES[row.schedule](order_key, score, config.epochs, row)
+    partner = non_overlapping(pair_key, setup.spec.num_agents)
+    keys = jax.random.split(shuffle_key, len(stages.gated))
+    rollout_policy, replay = evaluate(setup, learner.actor, batch)
+
+    def stage_body(progress: Progress, x: tuple[Stage, Array]) -> tuple[Progress, Metrics]:
+        epochs = int(stages.epochs.max())
+        progress, log = run_stage(setup, rates, batch, residual, progress, *x, epochs)
+        policy, log_ratio = evaluate(setup, progress.learner.actor, batch)
+        log |= report(batch, progress.log_ratio, log_ratio, rollout_policy, policy, partner, rates)
+        return Progress(progress.learner, log_ratio), log
+
+    first = Progress(learner, jnp.zeros_like(batch.log_prob))
+    progress, log = jax.lax.scan(stage_body, first, (stages, keys))
+    certified = log["certificate"][0] >= -TOLERANCE
+    learner = progress.learner
+    if row.uncertified == "revert":
+        learner = revert_unless(certified, before=first.learner, after=learner)
+    log |= {
+        "replay_error": jnp.abs(replay).max(),
+        "certified": certified,
+        "matched": certified == (log["constraint"][-1] >= -TOLERANCE),
+        "actor_steps": log["actor_steps"].sum(),
+        "critic_steps": log["critic_steps"].sum(),
+    }
+    return learner, log
+
+
+def revert_unless(certified: Bool[Array, ""], before: Learner, after: Learner) -> Learner:
+    """Policies and their optimisers as before the iteration, unless the condition held."""
+    choose = lambda new, old: jnp.where(certified, new, old)  # noqa: E731
+    actor, adam = jax.tree.map(
+        choose, (after.actor, after.actor_adam), (before.actor, before.actor_adam)
+    )
+    return after._replace(actor=actor, actor_adam=adam)
+
+
+def evaluate(
+    setup: Setup, rows: Rows, batch: Batch
+) -> tuple[Distribution, Float[Array, "n c l"]]:
+    """The team's policies on the whole batch, and the log-ratios to the rollout's."""
+    policy, _ = setup.actor(rows)(batch.obs, batch.legal, batch.actor_memory, batch.start)
+    return policy, (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
+
+
+def run_stage(
+    setup: Setup,
+    rates: Rates,
+    batch: Batch,
+    residual: Residual,
+    progress: Progress,
+    stage: Stage,
+    key: PRNGKeyArray,
+    epochs: int,
+) -> tuple[Progress, Metrics]:
+    """Prepare what the stage's agents learn from, ask the gate, and fit."""
+    log_ratio = progress.log_ratio
+    gap = condition_gap(log_ratio, others_of(log_ratio), batch.advantage, batch.alive)
+    own = batch if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], batch)
+    others = coupled(stage.coupling, log_ratio)
+    if setup.row.traced:
+        own = retrace(setup, own, jax.tree.map(lambda x: x[stage.agents], residual), others)
+    learner, log = fit(
+        setup, rates, progress, Sample(own, others), batch, stage,
+        opens=~stage.gated | (gap >= -TOLERANCE), key=key, epochs=epochs,
+    )  # fmt: skip
+    return Progress(learner, log_ratio), log
+
+
+def others_of(log_ratio: Float[Array, "n c l"]) -> Float[Array, "n c l"]:
+    """Σ_{j≠i} log r_j."""
+    return log_ratio.sum(0) - log_ratio
+
+
+def coupled(
+    coupling: Float[Array, "k n"], log_ratio: Float[Array, "n c l"]
+) -> Float[Array, "k c l"]:
+    """W_i = exp(Σ_j C_ij log r_j): products of ratios are sums of logarithms."""
+    return jnp.exp(jnp.einsum("kn,ncl->kcl", coupling, log_ratio))
+
+
+def retrace(
+    setup: Setup, batch: Batch, residual: Residual, others: Float[Array, "k c l"]
+) -> Batch:
+    """A2PO's preceding-agent correction: advantages and targets under min(1, Π r_j)."""
+    trace = jnp.minimum(others, 1.0).reshape(residual.delta.shape)
+    advantage = advantages(residual, trace)
+    scaled = standardised(setup, advantage, batch.alive.reshape(advantage.shape))
+    cut = partial(chunked, length=setup.config.chunk_length)
+    return batch._replace(advantage=cut(scaled), target=cut(advantage + residual.value))
+
+
+def fit(
+    setup: Setup,
+    rates: Rates,
+    progress: Progress,
+    sample: Sample,
+    team: Batch,
+    stage: Stage,
+    *,
+    opens: Bool[Array, ""],
+    key: PRNGKeyArray,
+    epochs: int,
+) -> tuple[Learner, Metrics]:
+    """The epochs of a stage; none where its gate is shut."""
+    row = setup.row
+    sometimes_idle = row.schedule == "pipelines" and (row.gated or row.dependent_epochs is not None)
+
+    def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
+        (learner, opens), (epoch_key, number) = carry, x
+        if row.live and row.gated and row.schedule == "pipelines":
+            opens = opens & (~stage.gated | constraint_holds(setup, learner, progress, team))
+        work = partial(one_epoch, setup, rates, sample, stage, opens, epoch_key)
+        if not sometimes_idle:
+            learner, log = work(learner)
+        else:
+            runs = (number < stage.epochs) & (opens | row.critic_always)
+            idle = lambda learner: (learner, jax.tree.map(jnp.zeros_like, jax.eval_shape(work, learner)[1]))  # noqa: E731, E501
+            learner, log = jax.lax.cond(runs, work, idle, learner)
+        return (learner, opens), log
+
+    keys = jax.random.split(key, epochs)
+    (learner, opens), log = jax.lax.scan(
+        epoch, (progress.learner, opens), (keys, jnp.arange(epochs))
+    )
+    total = jax.tree.map(lambda x: x.sum(), log)
+    mean = {
+        name: total[name] / jnp.maximum(total[steps], 1)
+        for names, steps in ((ACTOR_LOG, "actor_steps"), (CRITIC_LOG, "critic_steps"))
+        for name in names
+    }
+    return learner, total | mean | {"gate": opens}
+
+
+ACTOR_LOG = ("policy_loss", "actor_grad_norm")
+CRITIC_LOG = ("value_loss", "critic_grad_norm")
+
+
+def constraint_holds(
+    setup: Setup, learner: Learner, progress: Progress, team: Batch
+) -> Bool[Array, ""]:
+    """The constraint of the dependent step (Eq. 11) for the policies as they are now."""
+    _, log_ratio = evaluate(setup, learner.actor, team)
+    own, others = progress.log_ratio, others_of(log_ratio)
+    return condition_gap(own, others, team.advantage, team.alive) >= -TOLERANCE
+
+
+def one_epoch(
+    setup: Setup,
+    rates: Rates,
+    sample: Sample,
+    stage: Stage,
+    opens: Bool[Array, ""],
+    key: PRNGKeyArray,
+    learner: Learner,
+) -> tuple[Learner, Metrics]:
+    """One pass over the shuffled minibatches (more passes of the critic where the row says so)."""
+    parts = minibatches(sample, key, setup.config.minibatches)
+    critic_only = partial(critic_step, setup, rates, stage)
+    for _ in range(setup.row.critic_passes - 1):
+        learner, _ = jax.lax.scan(critic_only, learner, parts)
+    learner, log = jax.lax.scan(partial(gradient_step, setup, rates, stage, opens), learner, parts)
+    log = {name: values.sum() for name, values in log.items()}
+    return learner, log | {"critic_steps": log["critic_steps"] * setup.row.critic_passes}
+
+
+def minibatches(sample: Sample, key: PRNGKeyArray, count: int) -> Sample:
+    """Cut the shuffled chunks into `count` parts, stacked; agents stay aligned.
+
+    Shuffled once for all fields and parts: a gather in every minibatch would cost more.
+    """
+    if count == 1:
+        return jax.tree.map(lambda x: x[None], sample)
+    order = jax.random.permutation(key, sample.others.shape[1]).reshape(count, -1)
+    return jax.tree.map(lambda x: jnp.moveaxis(x[:, order], 1, 0), sample)
+
+
+def gradient_step(
+    setup: Setup, rates: Rates, stage: Stage, opens: Bool[Array, ""], learner: Learner,
+    sample: Sample,
+) -> tuple[Learner, Metrics]:
+    """One step of the actor and one of the critic on the same minibatch."""  # fmt: skip
+    learner, actor_log = actor_step(setup, rates, stage, opens, learner, sample)
+    learner, critic_log = critic_step(setup, rates, stage, learner, sample)
+    return learner, actor_log | critic_log
+
+
+def actor_step(
+    setup: Setup, rates: Rates, stage: Stage, opens: Bool[Array, ""], learner: Learner,
+    sample: Sample,
+) -> tuple[Learner, Metrics]:
+    """Move the policies of the stage's agents, unless the gate is shut."""  # fmt: skip
+    loss, grads = jax.value_and_grad(actor_loss)(learner.actor, setup, rates, sample, stage)
+    moves = moving(setup, stage)
+    if setup.row.critic_always:
+        moves = jnp.broadcast_to(opens, (setup.spec.num_agents,))
+    rows, adam, norm = descend(
+        setup.actor_layout, learner.actor, learner.actor_adam, grads, moves,
+        rates.actor_lr, rates.max_grad_norm,
+    )  # fmt: skip
+    log = {"policy_loss": loss, "actor_grad_norm": norm, "actor_steps": opens.astype(int)}
+    return learner._replace(actor=rows, actor_adam=adam), log
+
+
+def critic_step(
+    setup: Setup, rates: Rates, stage: Stage, learner: Learner, sample: Sample
+) -> tuple[Learner, Metrics]:
+    """Update the value normaliser once with the targets (D9), then move the critics."""
+    critic_of_agent = jnp.asarray(setup.critic_of_agent)[stage.agents]
+    norm = learner.norm.update(sample.batch.target, critic_of_agent, stage.member)
+    loss, grads = jax.value_and_grad(critic_loss)(
+        learner.critic, setup, rates, norm, sample.batch, stage
+    )
+    rows, adam, grad_norm = descend(
+        setup.critic_layout, learner.critic, learner.critic_adam, grads, moving(setup, stage),
+        rates.critic_lr, rates.max_grad_norm,
+    )  # fmt: skip
+    log = {"value_loss": loss, "critic_grad_norm": grad_norm, "critic_steps": jnp.ones((), int)}
+    return learner._replace(critic=rows, critic_adam=adam, norm=norm), log
+
+
+def moving(setup: Setup, stage: Stage) -> Bool[Array, " n"] | None:
+    """Which agents the stage moves; None: the whole team, known before tracing."""
+    if setup.whole_team:
+        return None
+    return jnp.zeros(setup.spec.num_agents, bool).at[stage.agents].max(stage.member > 0)
+
+
+def in_order(setup: Setup, stage: Stage) -> Agents:
+    """The stage's agents as a network wants them; None: the whole team in order."""
+    return None if setup.whole_team else stage.agents
+
+
+def actor_loss(
+    rows: Rows, setup: Setup, rates: Rates, sample: Sample, stage: Stage
+) -> Float[Array, ""]:
+    """-⟨surrogate + c_H entropy⟩ over the living agents of the stage."""
+    batch, row = sample.batch, setup.row
+    policy, _ = setup.actor(rows)(
+        batch.obs, batch.legal, batch.actor_memory, batch.start, in_order(setup, stage)
+    )
+    log_ratio = (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
+    others = sample.others
+    if row.live:
+        moved = log_ratio if row.surrogate == "joint" else jax.lax.stop_gradient(log_ratio)
+        others = coupled(stage.coupling, moved)
+    inner = None if row.inner_clip is None else row.inner_clip * rates.clip
+    clip = (rates.clip * stage.clip)[:, None, None]
+    gain = SURROGATES[row.surrogate](jnp.exp(log_ratio), others, batch.advantage, clip, inner)
+    weight = sample_weights(batch.alive, stage, setup.actor_sharing)
+    return -(weight * (gain + rates.entropy * policy.entropy())).sum()
+
+
+def critic_loss(
+    rows: Rows, setup: Setup, rates: Rates, norm: ValueNorm, batch: Batch, stage: Stage
+) -> Float[Array, ""]:
+    """⟨max(h(y - v), h(y - v_clipped))⟩ with normalised targets y and Huber's h."""
+    out, _ = setup.critic(rows)(
+        batch.view, batch.critic_memory, batch.start, in_order(setup, stage)
+    )
+    value = out[..., 0]
+    target = norm.normalise(batch.target, jnp.asarray(setup.critic_of_agent)[stage.agents])
+    near = batch.value + jnp.clip(value - batch.value, -rates.value_clip, rates.value_clip)
+    loss = jnp.maximum(huber(target - value, rates.huber), huber(target - near, rates.huber))
+    counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
+    return (sample_weights(counts, stage, setup.critic_sharing) * loss).sum()
+
+
+def sample_weights(
+    counts: Float[Array, "k b l"], stage: Stage, sharing: Sharing
+) -> Float[Array, "k b l"]:
+    """Weights that add up to 1 in every component: the loss is a sum of one mean a component.
+
+    Samples are pooled over agents with one output layer, and a component's output layers count by
+    their agents. Full sharing: one pooled mean. Partial: the mean of the agents' means. None: each
+    agent's own mean (D7).
+    """
+    member = stage.member
+
+    def together(groups: tuple[int, ...]) -> Float[Array, "k k"]:
+        group = jnp.asarray(groups)[stage.agents]
+        return (group[:, None] == group) * member
+
+    head, component = together(sharing[-1]), together(components(sharing))
+    pooled = jnp.maximum(head @ counts.sum((1, 2)), 1.0)
+    share = member * head.sum(1) / jnp.maximum(component.sum(1), 1.0)
+    return counts * (share / pooled)[:, None, None]
+
+
+def report(
+    batch: Batch,
+    before: Float[Array, "n c l"],
+    after: Float[Array, "n c l"],
+    rollout_policy: Distribution,
+    policy: Distribution,
+    partner: Array,
+    rates: Rates,
+) -> Metrics:
+    """What a stage did: log-ratios `before` and `after` it, and the policies it ended with."""
+    advantage, alive = batch.advantage, batch.alive
+    others = others_of(after)
+    ratio = jnp.exp(after)
+    outside = (jnp.abs(ratio - 1.0) > rates.clip).astype(ratio.dtype)
+    return {
+        "kl": measure.living_mean(rollout_policy.kl(policy), alive),  # pyright: ignore
+        "entropy": measure.living_mean(policy.entropy(), alive),
+        "clip_fraction": (outside * alive).sum() / jnp.maximum(alive.sum(), 1.0),
+        "ratio_quantiles": measure.quantiles(ratio, alive),
+        "others_quantiles": measure.quantiles(jnp.exp(others), alive),
+        "effective_sample_size": measure.effective_sample_size(after.sum(0)),
+        "condition_new": (alive * ratio * jnp.exp(others) * advantage).sum(),
+        "condition_old": (alive * ratio * advantage).sum(),
+        "certificate": condition_gap(after, others, advantage, alive),
+        "constraint": condition_gap(before, others, advantage, alive),
+        "pipeline_objective": pipeline_objectives(after, before, advantage, alive, partner),
+    }

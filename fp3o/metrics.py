@@ -1,0 +1,26 @@
+"""Measurements of an iteration: cheap functions of ratios and distributions already at hand."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+"""Which quantiles of the ratios are reported."""
+
+
+def living_mean(x: Float[Array, "n *b"], alive: Float[Array, "n *b"]) -> Float[Array, " n"]:
+    """Each agent's mean over the steps at which it is alive."""
+    axes = tuple(range(1, x.ndim))
+    return (x * alive).sum(axes) / jnp.maximum(alive.sum(axes), 1.0)
+
+
+def quantiles(x: Float[Array, "*b"], alive: Float[Array, "*b"]) -> Float[Array, " q"]:
+    """Quantiles over the living samples (nearest rank), by one sort."""
+    ranked = jnp.sort(jnp.where(alive > 0, x, jnp.inf), axis=None)
+    last = jnp.maximum(alive.sum() - 1.0, 0.0)
+    return ranked[jnp.round(jnp.asarray(QUANTILES) * last).astype(int)]
+
+
+def effective_sample_size(log_weight: Float[Array, "*b"]) -> Float[Array, ""]:
+    """(Σw)² / (N Σw²): the share of the samples that still counts under these weights."""
+    weight = jnp.exp(log_weight - log_weight.max())
+    return jnp.square(weight.sum()) / (weight.size * jnp.square(weight).sum())

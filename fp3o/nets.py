@@ -1,0 +1,298 @@
+"""Grouped layers, and the policy and value networks made of them.
+
+A network reads chunks of standardised features, `(k, b, l, f)`, for the agents of a stage, and
+gives every agent the numbers of its group. A feed-forward network is one whose memory is empty.
+
+LayerNorm stands before every product but belongs to the layer whose output it normalises. It has
+two halves: `normalise` has no parameters; the scale and shift are folded into the product that
+follows, `(scale ∘ x + shift) W = x (scale ∘ W) + shift W`. The folded form has the same gradients
+and needs neither another pass over the batch nor the gradient of the network's input.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from fp3o.distributions import Distribution, Gaussian, categorical, num_outputs
+from fp3o.sharing import Groups, Sharing
+from fp3o.types import Box, Discrete
+
+EPSILON = 1e-5
+"""Added to the variance by LayerNorm."""
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0}
+"""Gain of the orthogonal initialisation that fits an activation."""
+
+Agents = Int[Array, " k"] | None
+"""The agents of a stage; None is the whole team in order."""
+
+
+@jax.custom_vjp
+def normalise(x: Float[Array, "*b f"]) -> Float[Array, "*b f"]:
+    """The half of LayerNorm without parameters: (x - mean) / sqrt(var + ε) over the features."""
+    return _normalise(x)[0]
+
+
+def _normalise(x: Array) -> tuple[Array, tuple[Array, Array]]:
+    centred = x - x.mean(-1, keepdims=True)
+    inverse = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + EPSILON)
+    y = centred * inverse
+    return y, (y, inverse)
+
+
+def _normalise_grad(saved: tuple[Array, Array], dy: Array) -> tuple[Array]:
+    # dx = (dy - mean(dy) - y mean(dy y)) / std: two means, where autodiff takes four.
+    y, inverse = saved
+    means = dy.mean(-1, keepdims=True), (dy * y).mean(-1, keepdims=True)
+    return ((dy - means[0] - y * means[1]) * inverse,)
+
+
+normalise.defvjp(_normalise, _normalise_grad)
+
+
+class Grouped(eqx.Module):
+    """Arrays with a leading group axis, and the map that says whose is which."""
+
+    groups: eqx.AbstractVar[Groups]
+
+    def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "k *p"]:
+        """The rows of these agents; a single row where all agents share one."""
+        if array.shape[0] == 1:
+            return array
+        if agents is None and self.groups == tuple(range(array.shape[0])):
+            return array
+        group = np.asarray(self.groups)
+        return array[group if agents is None else jnp.asarray(group)[agents]]
+
+
+class GroupedNorm(Grouped):
+    """The learned half of LayerNorm."""
+
+    scale: Float[Array, "g i"]
+    shift: Float[Array, "g i"]
+    groups: Groups = eqx.field(static=True)
+
+
+class GroupedLinear(Grouped):
+    """A linear layer with one weight and bias a group."""
+
+    weight: Float[Array, "g i o"]
+    bias: Float[Array, "g o"]
+    groups: Groups = eqx.field(static=True)
+
+    def __call__(
+        self, x: Float[Array, "k *b i"], norm: GroupedNorm, agents: Agents
+    ) -> Float[Array, "k *b o"]:
+        """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
+        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+        scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
+        bias = bias + jnp.einsum("ki,kio->ko", *_same_rows(shift, weight))
+        return grouped_product(x, scale[..., None] * weight, bias)
+
+
+class GroupedVector(Grouped):
+    """Free numbers that depend on no input, one vector a group."""
+
+    value: Float[Array, "g o"]
+    groups: Groups = eqx.field(static=True)
+
+
+def _same_rows(x: Array, y: Array) -> tuple[Array, Array]:
+    rows = max(x.shape[0], y.shape[0])
+    return (
+        jnp.broadcast_to(x, (rows, *x.shape[1:])),
+        jnp.broadcast_to(y, (rows, *y.shape[1:])),
+    )
+
+
+def grouped_product(
+    x: Float[Array, "k *b i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
+) -> Float[Array, "k *b o"]:
+    """Every agent's product with its own matrix; under full sharing agents are just more batch."""
+    if weight.shape[0] == 1:
+        return x @ weight[0] + bias[0]
+    bias = bias.reshape(bias.shape[0], *(1,) * (x.ndim - 2), bias.shape[1])
+    return jnp.einsum("k...i,kio->k...o", x, weight) + bias
+
+
+class GroupedGRU(Grouped):
+    """A gated recurrent layer: gates r, z, n; the reset gate acts on the hidden-side affine."""
+
+    input: GroupedLinear
+    weight: Float[Array, "g h h3"]
+    bias: Float[Array, "g h3"]
+    groups: Groups = eqx.field(static=True)
+
+    def __call__(
+        self,
+        x: Float[Array, "k b l i"],
+        norm: GroupedNorm,
+        memory: Float[Array, "k b h"],
+        start: Bool[Array, "k b l"],
+        agents: Agents,
+    ) -> Float[Array, "k b l h"]:
+        """The memory after every step; it is emptied before a step that starts an episode."""
+        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+
+        def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
+            x_gates, begins = step_input
+            h = jnp.where(begins[..., None], 0.0, h)
+            xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
+            hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
+            update = jax.nn.sigmoid(xz + hz)
+            new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
+            h = (1.0 - update) * new + update * h
+            return h, h
+
+        # The input side has no memory: one product for all steps, outside the loop.
+        inputs = self.input(x, norm, agents)
+        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start, 2, 0)
+        return jnp.moveaxis(jax.lax.scan(step, memory, steps)[1], 0, 2)
+
+
+class Network(eqx.Module):
+    """LayerNorm, then (linear, activation, LayerNorm) x depth, a GRU or none, a linear output."""
+
+    norms: tuple[GroupedNorm, ...]
+    hidden: tuple[GroupedLinear, ...]
+    recurrent: GroupedGRU | None
+    output: GroupedLinear
+    activation: str = eqx.field(static=True)
+
+    @property
+    def memory_size(self) -> int:
+        """How many numbers an agent remembers; 0 for a feed-forward network."""
+        return 0 if self.recurrent is None else self.recurrent.weight.shape[1]
+
+    def __call__(
+        self,
+        x: Float[Array, "k b l f"],
+        memory: Float[Array, "k b h"],
+        start: Bool[Array, "k b l"],
+        agents: Agents = None,
+    ) -> tuple[Float[Array, "k b l o"], Float[Array, "k b l h"]]:
+        """The outputs and the memories after every step, for inputs that are `normalise`d."""
+        for norm, layer in zip(self.norms, self.hidden, strict=False):
+            x = normalise(ACTIVATIONS[self.activation](layer(x, norm, agents)))
+        memories = jnp.zeros((*x.shape[:3], 0), x.dtype)
+        if self.recurrent is not None:
+            before = self.norms[len(self.hidden)]
+            memories = self.recurrent(x, before, memory, start, agents)
+            x = normalise(memories)
+        return self.output(x, self.norms[-1], agents), memories
+
+
+class Actor(eqx.Module):
+    """A policy for the whole team: network -> action distribution."""
+
+    network: Network
+    log_std: GroupedVector | None
+    actions: Discrete | Box = eqx.field(static=True)
+    std: str = eqx.field(static=True)
+
+    def __call__(
+        self,
+        x: Float[Array, "k b l f"],
+        legal: Bool[Array, "k b l a"],
+        memory: Float[Array, "k b h"],
+        start: Bool[Array, "k b l"],
+        agents: Agents = None,
+    ) -> tuple[Distribution, Float[Array, "k b l h"]]:
+        """The distribution of every agent's action at every step, and the memories after it."""
+        out, memories = self.network(x, memory, start, agents)
+        if isinstance(self.actions, Discrete):
+            return categorical(out, legal, self.actions.widths), memories
+        return Gaussian(out, self._std(agents), legal), memories
+
+    def _std(self, agents: Agents) -> Float[Array, "k 1 1 a"]:
+        """σ = ½ sigmoid(v), at most ½ (the paper), or σ = exp(v)."""
+        assert self.log_std is not None
+        v = self.log_std.of(self.log_std.value, agents)[:, None, None]
+        return 0.5 * jax.nn.sigmoid(v) if self.std == "sigmoid" else jnp.exp(v)
+
+
+STD_INIT = {"sigmoid": 1.0, "exp": 0.0}
+"""Initial free number of each parametrisation: σ = 0.3655 and σ = 1."""
+
+
+class Body(NamedTuple):
+    """The sizes between a network's input and its output layer."""
+
+    hidden: tuple[int, ...]
+    recurrent: int
+    activation: str
+
+
+def make_actor(
+    actions: Discrete | Box,
+    num_in: int,
+    body: Body,
+    sharing: Sharing,
+    gain: float,
+    std: str,
+    random: np.random.Generator,
+) -> Actor:
+    """A fresh policy network under this sharing."""
+    num_out = num_outputs(actions)
+    network = make_network(num_in, num_out, body, sharing, gain, random)
+    log_std = None
+    if isinstance(actions, Box):
+        groups = sharing[-1]
+        log_std = GroupedVector(jnp.full((max(groups) + 1, num_out), STD_INIT[std]), groups)
+    return Actor(network, log_std, actions, std)
+
+
+def make_network(
+    num_in: int,
+    num_out: int,
+    body: Body,
+    sharing: Sharing,
+    gain: float,
+    random: np.random.Generator,
+) -> Network:
+    """Orthogonal weights, zero biases, unit norms; `gain` is that of the output layer.
+
+    Drawn on the host: it happens once, and compiling a QR factorisation takes seconds.
+    """
+    depth, sizes = len(body.hidden), (num_in, *body.hidden)
+    linear = partial(_linear, random)
+    hidden = tuple(
+        linear(sizes[j], sizes[j + 1], sharing[j], GAINS[body.activation]) for j in range(depth)
+    )
+    norms = [_norm(num_in, sharing[0]), *map(_norm, body.hidden, sharing)]
+    gru = None
+    if body.recurrent:
+        groups, gates = sharing[depth], 3 * body.recurrent
+        inner = linear(body.recurrent, gates, groups, 1.0)
+        gru = GroupedGRU(linear(sizes[-1], gates, groups, 1.0), inner.weight, inner.bias, groups)
+        norms.append(_norm(body.recurrent, groups))
+    output = linear(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
+    return Network(tuple(norms), hidden, gru, output, body.activation)
+
+
+def _linear(
+    random: np.random.Generator, num_in: int, num_out: int, groups: Groups, gain: float
+) -> GroupedLinear:
+    num_groups = max(groups) + 1
+    weight = np.stack([gain * orthogonal(random, num_in, num_out) for _ in range(num_groups)])
+    return GroupedLinear(jnp.asarray(weight, float), jnp.zeros((num_groups, num_out)), groups)
+
+
+def orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """A uniformly random matrix with orthonormal columns (or rows, if those are fewer)."""
+    q, r = np.linalg.qr(random.normal(size=(max(rows, columns), min(rows, columns))))
+    q = q * np.sign(np.diag(r))
+    return q if rows >= columns else q.T
+
+
+def _norm(size: int, groups: Groups) -> GroupedNorm:
+    shape = (max(groups) + 1, size)
+    return GroupedNorm(jnp.ones(shape), jnp.zeros(shape), groups)

@@ -1,0 +1,104 @@
+"""Advantages, returns, and the running normaliser of the critic's targets."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+RATE = 1e-5
+"""Weight of a new batch in the running means: nearly a cumulative average for 1e5 updates."""
+
+
+class ValueNorm(NamedTuple):
+    """Running first and second moments of the targets, one of each for every critic.
+
+    Both start at 0 and are divided by `weight`, the sum of the weights so far.
+    """
+
+    mean: Float[Array, " g"]
+    square: Float[Array, " g"]
+    weight: Float[Array, " g"]
+
+    @classmethod
+    def create(cls, num_groups: int) -> "ValueNorm":
+        """Nothing seen yet."""
+        return cls(*(jnp.zeros(num_groups) for _ in range(3)))
+
+    def moments(self) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
+        """Mean and standard deviation (at least 0.1) of what was seen."""
+        weight = jnp.maximum(self.weight, 1e-5)
+        mean = self.mean / weight
+        return mean, jnp.sqrt(jnp.maximum(self.square / weight - jnp.square(mean), 1e-2))
+
+    def normalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
+        """(x - mean) / std, with the numbers of each agent's critic."""
+        mean, std = self._of(group, x)
+        return (x - mean) / std
+
+    def denormalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
+        """Back to the units of the reward."""
+        mean, std = self._of(group, x)
+        return x * std + mean
+
+    def update(
+        self, x: Float[Array, "k *b"], group: Array, member: Float[Array, " k"]
+    ) -> "ValueNorm":
+        """Add a batch of targets; a critic none of whose agents is a member stays as it was."""
+        axes = tuple(range(1, x.ndim))
+        total = jax.ops.segment_sum(member, group, self.mean.shape[0])
+        pooled = lambda y: (  # noqa: E731
+            jax.ops.segment_sum(member * y.mean(axes), group, self.mean.shape[0])
+            / jnp.maximum(total, 1.0)
+        )
+        batch = ValueNorm(pooled(x), pooled(jnp.square(x)), jnp.ones_like(self.weight))
+        rate = jnp.where(total > 0, RATE, 0.0)
+        return ValueNorm(
+            *((1.0 - rate) * old + rate * new for old, new in zip(self, batch, strict=True))
+        )
+
+    def _of(self, group: Array, like: Array) -> tuple[Array, Array]:
+        shape = (-1, *(1,) * (like.ndim - 1))
+        mean, std = self.moments()
+        return mean[group].reshape(shape), std[group].reshape(shape)
+
+
+def gae(
+    delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]
+) -> Float[Array, "t *b"]:
+    """A_t = δ_t + decay_t A_{t+1}, from the last step back.
+
+    `decay` is γλ inside an episode and 0 at its end; A2PO multiplies it by the truncated ratio of
+    the agents updated before (its preceding-agent correction).
+    """
+
+    def back(later: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        advantage = step[0] + step[1] * later
+        return advantage, advantage
+
+    return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, decay), reverse=True)[1]
+
+
+def standardise(
+    advantage: Float[Array, "n *b"], alive: Float[Array, "n *b"]
+) -> Float[Array, "n *b"]:
+    """(A - mean) / (std + 1e-5), each agent over the steps at which it is alive."""
+    axes = tuple(range(1, advantage.ndim))
+    count = jnp.maximum(alive.sum(axes, keepdims=True), 1.0)
+    mean = (advantage * alive).sum(axes, keepdims=True) / count
+    variance = (jnp.square(advantage - mean) * alive).sum(axes, keepdims=True) / count
+    return (advantage - mean) / (jnp.sqrt(variance) + 1e-5)
+
+
+def explained_variance(
+    target: Float[Array, "n *b"], value: Float[Array, "n *b"]
+) -> Float[Array, ""]:
+    """1 - var(target - value) / var(target): 1 is a perfect critic, 0 a constant one."""
+    return 1.0 - (target - value).var() / jnp.maximum(target.var(), 1e-8)
+
+
+def huber(error: Float[Array, "*b"], delta: Float[Array, ""]) -> Float[Array, "*b"]:
+    """e²/2 up to |e| = delta, then linear; symmetric."""
+    size = jnp.abs(error)
+    return jnp.where(size <= delta, 0.5 * jnp.square(error), delta * (size - 0.5 * delta))
+

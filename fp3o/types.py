@@ -1,0 +1,147 @@
+"""What flows through fp3o, and the letters of its axes.
+
+Axis legend, used in every shape annotation of the package:
+
+| letter | axis                                   | letter | axis                              |
+|--------|----------------------------------------|--------|-----------------------------------|
+| `t`    | step of a rollout                      | `c`    | chunk of a rollout                |
+| `e`    | environment                            | `l`    | step inside a chunk               |
+| `n`    | agent of the team                      | `b`    | chunk of a minibatch              |
+| `k`    | agent updated in a stage               | `s`    | stage of an iteration             |
+| `f`    | feature of an observation              | `g`    | group of agents sharing numbers   |
+| `h`    | number a recurrent network remembers   | `p`    | parameter of a group              |
+| `a`    | choice (or dimension) of an action     | `d`    | sub-action (or dimension) taken   |
+
+Environments and trajectories keep the agent axis just before the features, `(t, e, n, ...)`.
+The learner keeps it first, `(n, c, l, ...)`: that is where batched matrix products want it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Each agent takes one choice in every sub-action; a plain choice is one sub-action.
+
+    `sizes[i][d]` is the number of choices of agent `i` in sub-action `d`. Agents may differ in
+    their numbers of choices, not in the number of sub-actions: an agent without one declares 1.
+    """
+
+    sizes: tuple[tuple[int, ...], ...]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Padded number of choices of every sub-action."""
+        return tuple(max(column) for column in zip(*self.sizes, strict=True))
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Which of the padded choices an agent really has, `(n, a)`."""
+        rows = [
+            [choice < size for size, width in zip(own, self.widths, strict=True)
+             for choice in range(width)]
+            for own in self.sizes
+        ]  # fmt: skip
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Each agent takes a vector of real numbers; `sizes[i]` is the length of agent `i`'s."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Which of the padded dimensions an agent really has, `(n, a)`."""
+        return np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """The facts about a cooperative task that networks and checks need."""
+
+    name: str
+    actions: Discrete | Box
+    obs_size: int
+    """Length of the observations, shorter ones padded with zeros."""
+    state_size: int
+    """Length of what a centralised critic sees."""
+    kinds: tuple[int, ...]
+    """The kind of each agent; agents of one kind share under `by_type`."""
+    truncates: bool = False
+    """Whether episodes may be cut by a time limit."""
+
+    @property
+    def num_agents(self) -> int:
+        """The size of the team."""
+        return len(self.kinds)
+
+
+class TimeStep(NamedTuple):
+    """What `e` environments show after a step (or a reset) that may have begun new episodes."""
+
+    obs: Float[Array, "e n f"]
+    state: Float[Array, "e n f2"]
+    legal: Bool[Array, "e n a"]
+    """Choices allowed now (Box: dimensions that exist)."""
+    alive: Bool[Array, "e n"]
+    """Agents that act now; a dead one is kept out of policy losses and ratios."""
+    reward: Float[Array, "e n"]
+    terminated: Bool[Array, " e"]
+    """The last step ended the episode for good: nothing follows, nothing to bootstrap."""
+    truncated: Bool[Array, " e"]
+    """The last step was cut by a time limit: the value of `final_*` follows."""
+    start: Bool[Array, " e"]
+    """`obs` is the first of an episode: memories are emptied before it is seen."""
+    final_obs: Float[Array, "e n f"]
+    """What was there before the reset; equal to `obs` where no episode ended."""
+    final_state: Float[Array, "e n f2"]
+
+
+class Trajectory(NamedTuple):
+    """A rollout of `t` steps in `e` environments."""
+
+    obs: Float[Array, "t e n f"]
+    """What the actor saw, standardised."""
+    view: Float[Array, "t e n f2"]
+    """What the critic sees (own observation or state), standardised."""
+    final_view: Float[Array, "t2 e n f2"]
+    """The critic's view after each step, before any reset (only the last one, `t2 = 1`, where
+    time limits count as ends)."""
+    legal: Bool[Array, "t e n a"]
+    alive: Bool[Array, "t e n"]
+    start: Bool[Array, "t e"]
+    memory: Float[Array, "t e n h"]
+    """The actor's memory before each step."""
+    action: Any
+    log_prob: Float[Array, "t e n"]
+    reward: Float[Array, "t e n"]
+    terminated: Bool[Array, "t e"]
+    truncated: Bool[Array, "t e"]
+
+
+class Batch(NamedTuple):
+    """A rollout cut into chunks, agent first: what the stages of an iteration learn from."""
+
+    obs: Float[Array, "n c l f"]
+    view: Float[Array, "n c l f2"]
+    legal: Bool[Array, "n c l a"]
+    alive: Float[Array, "n c l"]
+    """1 where the agent acts, 0 where it is dead."""
+    start: Bool[Array, "n c l"]
+    actor_memory: Float[Array, "n c h"]
+    """Memory at the beginning of the chunk, as it was in the rollout."""
+    critic_memory: Float[Array, "n c h"]
+    action: Any
+    log_prob: Float[Array, "n c l"]
+    value: Float[Array, "n c l"]
+    """The critic's prediction at the rollout, in normalised units."""
+    advantage: Float[Array, "n c l"]
+    """Standardised, and split over the agents."""
+    target: Float[Array, "n c l"]
+    """What the critic learns to predict, in the units of the reward."""
