@@ -81,12 +81,15 @@ def measure(task: str, algorithm: str, sharing: str, seconds: float) -> dict[str
         jax.block_until_ready(compiled(*inputs))
         times.append(time.perf_counter() - began)
     memory = compiled.memory_analysis()
+    assert memory is not None
     peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     return {"ms": min(times) * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
     parser.add_argument("--sharings", nargs="+", default=["full", "partial", "none"])

@@ -1,0 +1,1 @@
+"""Cooperative multi-agent PPO that works with any parameter sharing."""

@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from fp3o.types import Scalar
+
 
 class Stage(NamedTuple):
     """One row a stage: who is updated, coupled to whom, how tightly clipped, under which gate."""
@@ -189,24 +191,30 @@ ORDERS = {"random": random_order, "semi_greedy": semi_greedy_order}
 # Surrogates: what a stage maximises --------------------------------------------------------------
 
 
-def bounded(x: Float[Array, "*b"], width: Array | None) -> Float[Array, "*b"]:
+def bounded(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
     """Clip to 1 ± width; None: as it is."""
     return x if width is None else jnp.clip(x, 1.0 - width, 1.0 + width)
 
 
-def clip_own(ratio: Array, others: Array, advantage: Array, clip: Array, inner: Array | None):
+def clip_own(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
     """W min(r A, clip(r) A), the weight W = clip(Π_j r_j) outside the clip (HAPPO, FP3O)."""
     weighted = bounded(others, inner) * advantage
     return jnp.minimum(ratio * weighted, bounded(ratio, clip) * weighted)
 
 
-def clip_product(ratio: Array, others: Array, advantage: Array, clip: Array, inner: Array | None):
+def clip_product(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
     """min(r W A, clip(r W) A): the product itself is clipped (A2PO, CoPPO)."""
     product = ratio * bounded(others, inner)
     return jnp.minimum(product * advantage, bounded(product, clip) * advantage)
 
 
-def joint(ratio: Array, others: Array, advantage: Array, clip: Array, inner: Array | None):
+def joint(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
     """min(r Π r_j A, clip(r clip(Π r_j)) A), differentiated through all agents (CoPPO's code)."""
     clipped = bounded(ratio * bounded(others, inner), clip)
     return jnp.minimum(ratio * others * advantage, clipped * advantage)
@@ -220,23 +228,23 @@ SURROGATES: dict[str, Callable[..., Array]] = {
 # FP3O's own pieces -------------------------------------------------------------------------------
 
 
-def random_split(
-    key: PRNGKeyArray, advantage: Float[Array, "n *b"]
-) -> Float[Array, "n *b"]:
-    """A^i = n w_i A with w ~ Dirichlet(1) at every step: mean weight 1, the sum over agents kept."""
+def random_split(key: PRNGKeyArray, advantage: Float[Array, "n *b"]) -> Float[Array, "n *b"]:
+    """A^i = n w_i A with w ~ Dirichlet(1) at every step: mean weight 1, the team's sum kept."""
     weights = jax.random.exponential(key, advantage.shape, advantage.dtype)
     return advantage.shape[0] * weights / weights.sum(0) * advantage
 
 
 def condition_gap(
-    own: Float[Array, "n *b"], others: Float[Array, "n *b"],
-    advantage: Float[Array, "n *b"], alive: Float[Array, "n *b"],
+    own: Float[Array, "n *b"],
+    others: Float[Array, "n *b"],
+    advantage: Float[Array, "n *b"],
+    alive: Float[Array, "n *b"],
 ) -> Float[Array, ""]:
     """Σ_i μ(others) - Σ_i μ(rollout): Σ_i Σ alive A^i h_i (Π_{j≠i} r_j - 1).
 
     `own` is log h_i and `others` is Σ_{j≠i} log r_j. Taken as one sum of small terms, because the
     difference of two large sums would be lost in rounding.
-    """  # fmt: skip
+    """
     return (alive * advantage * jnp.exp(own) * jnp.expm1(others)).sum()
 
 
@@ -254,10 +262,13 @@ def non_overlapping(key: PRNGKeyArray, num_agents: int) -> Int[Array, " n"]:
 
 
 def pipeline_objectives(
-    now: Float[Array, "n *b"], before: Float[Array, "n *b"],
-    advantage: Float[Array, "n *b"], alive: Float[Array, "n *b"], partner: Int[Array, " n"],
+    now: Float[Array, "n *b"],
+    before: Float[Array, "n *b"],
+    advantage: Float[Array, "n *b"],
+    alive: Float[Array, "n *b"],
+    partner: Int[Array, " n"],
 ) -> Float[Array, " n"]:
-    """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): what each pipeline reports (Eq. 11)."""  # fmt: skip
+    """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): what a pipeline reports (Eq. 11)."""
     axes = tuple(range(1, now.ndim))
     others = before.sum(0) - before
     objective = (jnp.exp(now + others) - jnp.exp(before[partner])) * advantage

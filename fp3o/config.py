@@ -11,34 +11,35 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import equinox as eqx
+import numpy as np
 
 from fp3o.algorithms import ALGORITHMS, Algorithm
 from fp3o.errors import nearest
 from fp3o.nets import ACTIVATIONS, STD_INIT
 from fp3o.sharing import SharingSpec
-from fp3o.types import EnvSpec
+from fp3o.types import EnvSpec, Scalar
 
 
 class Rates(eqx.Module):
     """Scalar settings that are data of the compiled program: they may differ from seed to seed."""
 
-    actor_lr: float = 5e-4
+    actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
-    critic_lr: float = 5e-4
+    critic_lr: Scalar = 5e-4
     """Learning rate of the critics."""
-    clip: float = 0.2
+    clip: Scalar = 0.2
     """ε: how far a ratio may move before its gradient stops."""
-    value_clip: float | None = None
+    value_clip: Scalar | None = None
     """How far a value may move from its old prediction, in normalised units; None: as `clip`."""
-    entropy: float = 0.01
+    entropy: Scalar = 0.01
     """Weight of the entropy bonus."""
-    gamma: float = 0.99
+    gamma: Scalar = 0.99
     """Discount."""
-    gae_lambda: float = 0.95
+    gae_lambda: Scalar = 0.95
     """λ of the advantage estimate."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Scalar = 10.0
     """Largest gradient norm of a component."""
-    huber: float = 10.0
+    huber: Scalar = 10.0
     """Error (normalised units) from which the value loss is linear."""
 
 
@@ -182,8 +183,9 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
 def _check_rates(rates: Rates) -> None:
     for name, (holds, words) in RANGES.items():
         value = getattr(rates, name)
-        if value is not None and not (math.isfinite(value) and holds(value)):
-            raise ValueError(f"{name} must be {words}, got {value}")
+        for number in () if value is None else np.ravel(value).tolist():
+            if not (math.isfinite(number) and holds(number)):
+                raise ValueError(f"{name} must be {words}, got {number}")
 
 
 def _one_of(name: str, value: str, allowed: object) -> None:

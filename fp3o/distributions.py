@@ -34,7 +34,7 @@ class Categorical(eqx.Module):
         return self._argmax(self.log_p)
 
     def log_prob(self, action: Int[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        """log π(a|o): the sum over sub-actions."""
+        """Log π(a|o): the sum over sub-actions."""
         # A product with a one-hot instead of a gather: its gradient is no scatter.
         chosen = [
             jax.nn.one_hot(action[..., d], width, dtype=self.log_p.dtype)
@@ -79,7 +79,7 @@ class Gaussian(eqx.Module):
         return jnp.where(self.legal, self.mean, 0.0)
 
     def log_prob(self, action: Float[Array, "*batch a"]) -> Float[Array, "*batch"]:
-        """log π(a|o): the sum over the dimensions that exist."""
+        """Log π(a|o): the sum over the dimensions that exist."""
         z = (action - self.mean) / self.std
         return self._sum(-0.5 * z * z - jnp.log(self.std) - 0.5 * math.log(2 * math.pi))
 

@@ -12,5 +12,5 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
     return f"{hint}Known: {', '.join(known)}"
 
 
-class NonFinite(FloatingPointError):
+class NonFiniteError(FloatingPointError):
     """An environment produced a number that is not finite; nothing was learned from it."""

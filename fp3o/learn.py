@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o import metrics as measure
 from fp3o.algorithms import (
@@ -22,7 +22,7 @@ from fp3o.algorithms import (
     pipeline_objectives,
     random_split,
 )
-from fp3o.batch import Residual, advantages, chunked, standardised
+from fp3o.batch import Residual, advantages, as_rows, standardised
 from fp3o.config import Rates
 from fp3o.distributions import Distribution
 from fp3o.nets import Agents
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
     """What one stage hands to the next."""
 
     learner: Learner
-    log_ratio: Float[Array, "n c l"]
+    log_ratio: Float[Array, "n r"]
     """log π - log π_rollout of the actions taken, 0 for dead agents."""
 
 
@@ -47,7 +47,7 @@ class Sample(NamedTuple):
     """What a stage learns from: the batch of its agents, and what the others have become."""
 
     batch: Batch
-    others: Float[Array, "k c l"]
+    others: Float[Array, "k r"]
     """W before any clip: the product of the coupled agents' ratios at the start of the stage."""
 
 
@@ -105,9 +105,7 @@ def revert_unless(certified: Bool[Array, ""], before: Learner, after: Learner) -
     return after._replace(actor=actor, actor_adam=adam)
 
 
-def evaluate(
-    setup: Setup, rows: Rows, batch: Batch
-) -> tuple[Distribution, Float[Array, "n c l"]]:
+def evaluate(setup: Setup, rows: Rows, batch: Batch) -> tuple[Distribution, Float[Array, "n r"]]:
     """The team's policies on the whole batch, and the log-ratios to the rollout's."""
     policy, _ = setup.actor(rows)(batch.obs, batch.legal, batch.actor_memory, batch.start)
     return policy, (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
@@ -137,27 +135,22 @@ def run_stage(
     return Progress(learner, log_ratio), log
 
 
-def others_of(log_ratio: Float[Array, "n c l"]) -> Float[Array, "n c l"]:
+def others_of(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
     """Σ_{j≠i} log r_j."""
     return log_ratio.sum(0) - log_ratio
 
 
-def coupled(
-    coupling: Float[Array, "k n"], log_ratio: Float[Array, "n c l"]
-) -> Float[Array, "k c l"]:
+def coupled(coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]) -> Float[Array, "k r"]:
     """W_i = exp(Σ_j C_ij log r_j): products of ratios are sums of logarithms."""
-    return jnp.exp(jnp.einsum("kn,ncl->kcl", coupling, log_ratio))
+    return jnp.exp(coupling @ log_ratio)
 
 
-def retrace(
-    setup: Setup, batch: Batch, residual: Residual, others: Float[Array, "k c l"]
-) -> Batch:
+def retrace(setup: Setup, batch: Batch, residual: Residual, others: Float[Array, "k r"]) -> Batch:
     """A2PO's preceding-agent correction: advantages and targets under min(1, Π r_j)."""
     trace = jnp.minimum(others, 1.0).reshape(residual.delta.shape)
     advantage = advantages(residual, trace)
     scaled = standardised(setup, advantage, batch.alive.reshape(advantage.shape))
-    cut = partial(chunked, length=setup.config.chunk_length)
-    return batch._replace(advantage=cut(scaled), target=cut(advantage + residual.value))
+    return batch._replace(advantage=as_rows(scaled), target=as_rows(advantage + residual.value))
 
 
 def fit(
@@ -174,19 +167,20 @@ def fit(
 ) -> tuple[Learner, Metrics]:
     """The epochs of a stage; none where its gate is shut."""
     row = setup.row
-    sometimes_idle = row.schedule == "pipelines" and (row.gated or row.dependent_epochs is not None)
+    may_rest = row.schedule == "pipelines" and (row.gated or row.dependent_epochs is not None)
+    may_close = row.schedule == "pipelines" and row.gated and row.live
 
     def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
         (learner, opens), (epoch_key, number) = carry, x
-        if row.live and row.gated and row.schedule == "pipelines":
-            opens = opens & (~stage.gated | constraint_holds(setup, learner, progress, team))
+        if may_close:
+            opens &= ~stage.gated | constraint_holds(setup, learner, progress, team)
         work = partial(one_epoch, setup, rates, sample, stage, opens, epoch_key)
-        if not sometimes_idle:
+        if not may_rest:
             learner, log = work(learner)
         else:
             runs = (number < stage.epochs) & (opens | row.critic_always)
-            idle = lambda learner: (learner, jax.tree.map(jnp.zeros_like, jax.eval_shape(work, learner)[1]))  # noqa: E731, E501
-            learner, log = jax.lax.cond(runs, work, idle, learner)
+            nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(work, learner)[1])
+            learner, log = jax.lax.cond(runs, work, lambda same: (same, nothing), learner)
         return (learner, opens), log
 
     keys = jax.random.split(key, epochs)
@@ -225,28 +219,48 @@ def one_epoch(
     learner: Learner,
 ) -> tuple[Learner, Metrics]:
     """One pass over the shuffled minibatches (more passes of the critic where the row says so)."""
-    parts = minibatches(sample, key, setup.config.minibatches)
-    critic_only = partial(critic_step, setup, rates, stage)
+    parts = shuffled(sample, key, setup.config.minibatches)
+
+    def critic_only(learner: Learner, chunks: Array) -> tuple[Learner, Metrics]:
+        return critic_step(setup, rates, stage, learner, take(setup, sample, chunks))
+
+    def both(learner: Learner, chunks: Array) -> tuple[Learner, Metrics]:
+        return gradient_step(setup, rates, stage, opens, learner, take(setup, sample, chunks))
+
     for _ in range(setup.row.critic_passes - 1):
         learner, _ = jax.lax.scan(critic_only, learner, parts)
-    learner, log = jax.lax.scan(partial(gradient_step, setup, rates, stage, opens), learner, parts)
+    learner, log = jax.lax.scan(both, learner, parts)
     log = {name: values.sum() for name, values in log.items()}
     return learner, log | {"critic_steps": log["critic_steps"] * setup.row.critic_passes}
 
 
-def minibatches(sample: Sample, key: PRNGKeyArray, count: int) -> Sample:
-    """Cut the shuffled chunks into `count` parts, stacked; agents stay aligned.
-
-    Shuffled once for all fields and parts: a gather in every minibatch would cost more.
-    """
+def shuffled(sample: Sample, key: PRNGKeyArray, count: int) -> Int[Array, "m c"]:
+    """The chunks of every minibatch; all agents of a step stay together."""
+    num_chunks = sample.batch.actor_memory.shape[1]
     if count == 1:
-        return jax.tree.map(lambda x: x[None], sample)
-    order = jax.random.permutation(key, sample.others.shape[1]).reshape(count, -1)
-    return jax.tree.map(lambda x: jnp.moveaxis(x[:, order], 1, 0), sample)
+        return jnp.arange(num_chunks)[None]
+    # One sort of random bits; jax.random.permutation sorts several times to rule out ties.
+    return jnp.argsort(jax.random.bits(key, (num_chunks,))).reshape(count, -1)
+
+
+def take(setup: Setup, sample: Sample, chunks: Int[Array, " c"]) -> Sample:
+    """The part of a sample that lies in these chunks."""
+    num_chunks, length = sample.batch.actor_memory.shape[1], setup.config.chunk_length
+    if chunks.size == num_chunks:
+        return sample
+    rows = (length * chunks[:, None] + jnp.arange(length)).reshape(-1)
+    memories = [m[:, chunks] for m in (sample.batch.actor_memory, sample.batch.critic_memory)]
+    part = jax.tree.map(lambda x: x[:, rows], sample)
+    batch = part.batch._replace(actor_memory=memories[0], critic_memory=memories[1])
+    return part._replace(batch=batch)
 
 
 def gradient_step(
-    setup: Setup, rates: Rates, stage: Stage, opens: Bool[Array, ""], learner: Learner,
+    setup: Setup,
+    rates: Rates,
+    stage: Stage,
+    opens: Bool[Array, ""],
+    learner: Learner,
     sample: Sample,
 ) -> tuple[Learner, Metrics]:
     """One step of the actor and one of the critic on the same minibatch."""  # fmt: skip
@@ -256,7 +270,11 @@ def gradient_step(
 
 
 def actor_step(
-    setup: Setup, rates: Rates, stage: Stage, opens: Bool[Array, ""], learner: Learner,
+    setup: Setup,
+    rates: Rates,
+    stage: Stage,
+    opens: Bool[Array, ""],
+    learner: Learner,
     sample: Sample,
 ) -> tuple[Learner, Metrics]:
     """Move the policies of the stage's agents, unless the gate is shut."""  # fmt: skip
@@ -276,7 +294,7 @@ def critic_step(
     setup: Setup, rates: Rates, stage: Stage, learner: Learner, sample: Sample
 ) -> tuple[Learner, Metrics]:
     """Update the value normaliser once with the targets (D9), then move the critics."""
-    critic_of_agent = jnp.asarray(setup.critic_of_agent)[stage.agents]
+    critic_of_agent = setup.critic_of_agent[stage.agents]
     norm = learner.norm.update(sample.batch.target, critic_of_agent, stage.member)
     loss, grads = jax.value_and_grad(critic_loss)(
         learner.critic, setup, rates, norm, sample.batch, stage
@@ -315,7 +333,7 @@ def actor_loss(
         moved = log_ratio if row.surrogate == "joint" else jax.lax.stop_gradient(log_ratio)
         others = coupled(stage.coupling, moved)
     inner = None if row.inner_clip is None else row.inner_clip * rates.clip
-    clip = (rates.clip * stage.clip)[:, None, None]
+    clip = (rates.clip * stage.clip)[:, None]
     gain = SURROGATES[row.surrogate](jnp.exp(log_ratio), others, batch.advantage, clip, inner)
     weight = sample_weights(batch.alive, stage, setup.actor_sharing)
     return -(weight * (gain + rates.entropy * policy.entropy())).sum()
@@ -329,16 +347,17 @@ def critic_loss(
         batch.view, batch.critic_memory, batch.start, in_order(setup, stage)
     )
     value = out[..., 0]
-    target = norm.normalise(batch.target, jnp.asarray(setup.critic_of_agent)[stage.agents])
-    near = batch.value + jnp.clip(value - batch.value, -rates.value_clip, rates.value_clip)
+    target = norm.normalise(batch.target, setup.critic_of_agent[stage.agents])
+    width = rates.clip if rates.value_clip is None else rates.value_clip
+    near = batch.value + jnp.clip(value - batch.value, -width, width)
     loss = jnp.maximum(huber(target - value, rates.huber), huber(target - near, rates.huber))
     counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
     return (sample_weights(counts, stage, setup.critic_sharing) * loss).sum()
 
 
 def sample_weights(
-    counts: Float[Array, "k b l"], stage: Stage, sharing: Sharing
-) -> Float[Array, "k b l"]:
+    counts: Float[Array, "k r"], stage: Stage, sharing: Sharing
+) -> Float[Array, "k r"]:
     """Weights that add up to 1 in every component: the loss is a sum of one mean a component.
 
     Samples are pooled over agents with one output layer, and a component's output layers count by
@@ -352,15 +371,15 @@ def sample_weights(
         return (group[:, None] == group) * member
 
     head, component = together(sharing[-1]), together(components(sharing))
-    pooled = jnp.maximum(head @ counts.sum((1, 2)), 1.0)
+    pooled = jnp.maximum(head @ counts.sum(1), 1.0)
     share = member * head.sum(1) / jnp.maximum(component.sum(1), 1.0)
-    return counts * (share / pooled)[:, None, None]
+    return counts * (share / pooled)[:, None]
 
 
 def report(
     batch: Batch,
-    before: Float[Array, "n c l"],
-    after: Float[Array, "n c l"],
+    before: Float[Array, "n r"],
+    after: Float[Array, "n r"],
     rollout_policy: Distribution,
     policy: Distribution,
     partner: Array,

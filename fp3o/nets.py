@@ -1,7 +1,9 @@
 """Grouped layers, and the policy and value networks made of them.
 
-A network reads chunks of standardised features, `(k, b, l, f)`, for the agents of a stage, and
-gives every agent the numbers of its group. A feed-forward network is one whose memory is empty.
+A network reads rows of standardised features, `(k, r, f)`, for the agents of a stage, and gives
+every agent the numbers of its group. For a recurrent network the rows are the steps of chunks, one
+after another, and it is given the memory at the beginning of each chunk, `(k, c, h)`. A
+feed-forward network is one whose memory is empty.
 
 LayerNorm stands before every product but belongs to the layer whose output it normalises. It has
 two halves: `normalise` has no parameters; the scale and shift are folded into the product that
@@ -89,8 +91,8 @@ class GroupedLinear(Grouped):
     groups: Groups = eqx.field(static=True)
 
     def __call__(
-        self, x: Float[Array, "k *b i"], norm: GroupedNorm, agents: Agents
-    ) -> Float[Array, "k *b o"]:
+        self, x: Float[Array, "k r i"], norm: GroupedNorm, agents: Agents
+    ) -> Float[Array, "k r o"]:
         """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
@@ -114,13 +116,12 @@ def _same_rows(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def grouped_product(
-    x: Float[Array, "k *b i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
-) -> Float[Array, "k *b o"]:
-    """Every agent's product with its own matrix; under full sharing agents are just more batch."""
-    if weight.shape[0] == 1:
-        return x @ weight[0] + bias[0]
-    bias = bias.reshape(bias.shape[0], *(1,) * (x.ndim - 2), bias.shape[1])
-    return jnp.einsum("k...i,kio->k...o", x, weight) + bias
+    x: Float[Array, "k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
+) -> Float[Array, "k r o"]:
+    """Every agent's product with its own matrix; under full sharing agents are just more rows."""
+    if weight.shape[0] > 1:
+        return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
+    return (x.reshape(-1, x.shape[2]) @ weight[0] + bias[0]).reshape(*x.shape[:2], bias.shape[1])
 
 
 class GroupedGRU(Grouped):
@@ -133,12 +134,12 @@ class GroupedGRU(Grouped):
 
     def __call__(
         self,
-        x: Float[Array, "k b l i"],
+        x: Float[Array, "k r i"],
         norm: GroupedNorm,
-        memory: Float[Array, "k b h"],
-        start: Bool[Array, "k b l"],
+        memory: Float[Array, "k c h"],
+        start: Bool[Array, "k r"],
         agents: Agents,
-    ) -> Float[Array, "k b l h"]:
+    ) -> Float[Array, "k r h"]:
         """The memory after every step; it is emptied before a step that starts an episode."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
 
@@ -153,9 +154,11 @@ class GroupedGRU(Grouped):
             return h, h
 
         # The input side has no memory: one product for all steps, outside the loop.
-        inputs = self.input(x, norm, agents)
-        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start, 2, 0)
-        return jnp.moveaxis(jax.lax.scan(step, memory, steps)[1], 0, 2)
+        cut = (*memory.shape[:2], x.shape[1] // memory.shape[1])
+        inputs = self.input(x, norm, agents).reshape(*cut, bias.shape[1])
+        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start.reshape(cut), 2, 0)
+        memories = jax.lax.scan(step, memory, steps)[1]
+        return jnp.moveaxis(memories, 0, 2).reshape(*x.shape[:2], memory.shape[2])
 
 
 class Network(eqx.Module):
@@ -174,15 +177,15 @@ class Network(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "k b l f"],
-        memory: Float[Array, "k b h"],
-        start: Bool[Array, "k b l"],
+        x: Float[Array, "k r f"],
+        memory: Float[Array, "k c h"],
+        start: Bool[Array, "k r"],
         agents: Agents = None,
-    ) -> tuple[Float[Array, "k b l o"], Float[Array, "k b l h"]]:
+    ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
         """The outputs and the memories after every step, for inputs that are `normalise`d."""
         for norm, layer in zip(self.norms, self.hidden, strict=False):
             x = normalise(ACTIVATIONS[self.activation](layer(x, norm, agents)))
-        memories = jnp.zeros((*x.shape[:3], 0), x.dtype)
+        memories = jnp.zeros((*x.shape[:2], 0), x.dtype)
         if self.recurrent is not None:
             before = self.norms[len(self.hidden)]
             memories = self.recurrent(x, before, memory, start, agents)
@@ -200,22 +203,22 @@ class Actor(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "k b l f"],
-        legal: Bool[Array, "k b l a"],
-        memory: Float[Array, "k b h"],
-        start: Bool[Array, "k b l"],
+        x: Float[Array, "k r f"],
+        legal: Bool[Array, "k r a"],
+        memory: Float[Array, "k c h"],
+        start: Bool[Array, "k r"],
         agents: Agents = None,
-    ) -> tuple[Distribution, Float[Array, "k b l h"]]:
+    ) -> tuple[Distribution, Float[Array, "k r h"]]:
         """The distribution of every agent's action at every step, and the memories after it."""
         out, memories = self.network(x, memory, start, agents)
         if isinstance(self.actions, Discrete):
             return categorical(out, legal, self.actions.widths), memories
         return Gaussian(out, self._std(agents), legal), memories
 
-    def _std(self, agents: Agents) -> Float[Array, "k 1 1 a"]:
+    def _std(self, agents: Agents) -> Float[Array, "k 1 a"]:
         """σ = ½ sigmoid(v), at most ½ (the paper), or σ = exp(v)."""
         assert self.log_std is not None
-        v = self.log_std.of(self.log_std.value, agents)[:, None, None]
+        v = self.log_std.of(self.log_std.value, agents)[:, None]
         return 0.5 * jax.nn.sigmoid(v) if self.std == "sigmoid" else jnp.exp(v)
 
 
@@ -246,7 +249,8 @@ def make_actor(
     log_std = None
     if isinstance(actions, Box):
         groups = sharing[-1]
-        log_std = GroupedVector(jnp.full((max(groups) + 1, num_out), STD_INIT[std]), groups)
+        value = jnp.full((max(groups) + 1, num_out), STD_INIT[std])
+        log_std = GroupedVector(value=value, groups=groups)
     return Actor(network, log_std, actions, std)
 
 
@@ -272,7 +276,8 @@ def make_network(
     if body.recurrent:
         groups, gates = sharing[depth], 3 * body.recurrent
         inner = linear(body.recurrent, gates, groups, 1.0)
-        gru = GroupedGRU(linear(sizes[-1], gates, groups, 1.0), inner.weight, inner.bias, groups)
+        side = linear(sizes[-1], gates, groups, 1.0)
+        gru = GroupedGRU(input=side, weight=inner.weight, bias=inner.bias, groups=groups)
         norms.append(_norm(body.recurrent, groups))
     output = linear(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
     return Network(tuple(norms), hidden, gru, output, body.activation)
@@ -283,7 +288,8 @@ def _linear(
 ) -> GroupedLinear:
     num_groups = max(groups) + 1
     weight = np.stack([gain * orthogonal(random, num_in, num_out) for _ in range(num_groups)])
-    return GroupedLinear(jnp.asarray(weight, float), jnp.zeros((num_groups, num_out)), groups)
+    bias = jnp.zeros((num_groups, num_out))
+    return GroupedLinear(weight=jnp.asarray(weight, float), bias=bias, groups=groups)
 
 
 def orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
@@ -295,4 +301,4 @@ def orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarr
 
 def _norm(size: int, groups: Groups) -> GroupedNorm:
     shape = (max(groups) + 1, size)
-    return GroupedNorm(jnp.ones(shape), jnp.zeros(shape), groups)
+    return GroupedNorm(scale=jnp.ones(shape), shift=jnp.zeros(shape), groups=groups)

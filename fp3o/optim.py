@@ -18,11 +18,12 @@ from jaxtyping import Array, Bool, Float
 
 from fp3o.nets import Grouped
 from fp3o.sharing import Groups, components
+from fp3o.types import Scalar
 
 ADAM = optax.scale_by_adam(eps=1e-5)
 
-Rows = tuple[Float[Array, "g p"], ...]
-"""The parameters of a network: one matrix for every distinct map."""
+Rows = tuple[Float[Array, "_ _"], ...]
+"""The parameters of a network: one matrix `(g, p)` for every distinct map."""
 
 
 class Layout:
@@ -59,9 +60,9 @@ class Layout:
         leaves = [next(pieces[groups]) for groups in self._map_of_leaf]
         return jax.tree.unflatten(self._structure, leaves)
 
-    def component_of_group(self, groups: Groups) -> np.ndarray:
-        """Group -> component, `(g,)`."""
-        return np.array([self.component[groups.index(g)] for g in range(max(groups) + 1)])
+    def component_of_group(self, groups: Groups) -> Groups:
+        """Group -> component."""
+        return tuple(self.component[groups.index(g)] for g in range(max(groups) + 1))
 
     def _of(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
         pairs = zip(leaves, self._map_of_leaf, strict=True)
@@ -77,7 +78,7 @@ def _in_head(path: tuple[Any, ...]) -> bool:
 
 
 def membership(groups: Groups) -> Float[np.ndarray, "g n"]:
-    """1 where the agent belongs to the group."""
+    """1 where the agent belongs to the group (or the group to the component)."""
     return np.equal.outer(np.arange(max(groups) + 1), np.array(groups)).astype(np.float32)
 
 
@@ -88,10 +89,11 @@ def init_adam(rows: Rows) -> Any:
 
 def component_norms(layout: Layout, grads: Rows) -> Float[Array, " component"]:
     """The norm of each component's gradient."""
-    squares = jnp.zeros(max(layout.component) + 1)
-    for groups, grad in zip(layout.maps, grads, strict=True):
-        squares = squares.at[layout.component_of_group(groups)].add(jnp.square(grad).sum(1))
-    return jnp.sqrt(squares)
+    squares = [
+        membership(layout.component_of_group(groups)) @ jnp.square(grad).sum(1)
+        for groups, grad in zip(layout.maps, grads, strict=True)
+    ]
+    return jnp.sqrt(sum(squares[1:], squares[0]))
 
 
 def descend(
@@ -100,8 +102,8 @@ def descend(
     state: Any,
     grads: Rows,
     moves: Bool[Array, " n"] | None,
-    rate: Float[Array, ""],
-    max_norm: Float[Array, ""],
+    rate: Scalar,
+    max_norm: Scalar,
 ) -> tuple[Rows, Any, Float[Array, ""]]:
     """One step of Adam for the groups of the agents that move (None: all of them).
 
@@ -111,11 +113,11 @@ def descend(
     scale = jnp.minimum(1.0, max_norm / (norms + 1e-6))
     new_rows, new_state = [], []
     for j, groups in enumerate(layout.maps):
-        grad = grads[j] * scale[layout.component_of_group(groups)][:, None]
-        update, moments = jax.vmap(lambda g, s: ADAM.update(g, s))(grad, state[j])
-        row = rows[j] - rate * layout.rates[j] * update
+        grad = grads[j] * scale[np.array(layout.component_of_group(groups))][:, None]
+        update, moments = jax.vmap(ADAM.update)(grad, state[j])
+        row = rows[j] - rate * layout.rates[j] * update  # pyright: ignore[reportOperatorIssue]
         if moves is not None:
-            touched = (membership(groups) * moves).any(1)
+            touched = (jnp.asarray(membership(groups)) * moves).any(1)
             keep = lambda new, old, t=touched: jnp.where(_column(t, new), new, old)  # noqa: E731
             row, moments = keep(row, rows[j]), jax.tree.map(keep, moments, state[j])
         new_rows.append(row)

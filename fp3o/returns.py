@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fp3o.types import Scalar
+
 RATE = 1e-5
 """Weight of a new batch in the running means: nearly a cumulative average for 1e5 updates."""
 
@@ -46,11 +48,9 @@ class ValueNorm(NamedTuple):
     ) -> "ValueNorm":
         """Add a batch of targets; a critic none of whose agents is a member stays as it was."""
         axes = tuple(range(1, x.ndim))
-        total = jax.ops.segment_sum(member, group, self.mean.shape[0])
-        pooled = lambda y: (  # noqa: E731
-            jax.ops.segment_sum(member * y.mean(axes), group, self.mean.shape[0])
-            / jnp.maximum(total, 1.0)
-        )
+        belongs = (jnp.arange(self.mean.size)[:, None] == group) * member
+        total = belongs.sum(1)
+        pooled = lambda y: belongs @ y.mean(axes) / jnp.maximum(total, 1.0)  # noqa: E731
         batch = ValueNorm(pooled(x), pooled(jnp.square(x)), jnp.ones_like(self.weight))
         rate = jnp.where(total > 0, RATE, 0.0)
         return ValueNorm(
@@ -63,9 +63,7 @@ class ValueNorm(NamedTuple):
         return mean[group].reshape(shape), std[group].reshape(shape)
 
 
-def gae(
-    delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]
-) -> Float[Array, "t *b"]:
+def gae(delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]) -> Float[Array, "t *b"]:
     """A_t = δ_t + decay_t A_{t+1}, from the last step back.
 
     `decay` is γλ inside an episode and 0 at its end; A2PO multiplies it by the truncated ratio of
@@ -97,8 +95,7 @@ def explained_variance(
     return 1.0 - (target - value).var() / jnp.maximum(target.var(), 1e-8)
 
 
-def huber(error: Float[Array, "*b"], delta: Float[Array, ""]) -> Float[Array, "*b"]:
+def huber(error: Float[Array, "*b"], delta: Scalar) -> Float[Array, "*b"]:
     """e²/2 up to |e| = delta, then linear; symmetric."""
     size = jnp.abs(error)
     return jnp.where(size <= delta, 0.5 * jnp.square(error), delta * (size - 0.5 * delta))
-

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.batch import bootstraps
 from fp3o.envs.base import Env
-from fp3o.errors import NonFinite
+from fp3o.errors import NonFiniteError
 from fp3o.nets import normalise
 from fp3o.optim import Rows
 from fp3o.setup import Setup
@@ -72,13 +72,11 @@ def decide(
     """Every agent acts on its own observation; without a key, its most likely action."""
     obs = normalise(setup.features(timestep.obs))
     legal = timestep.legal & setup.spec.actions.mask
-    as_chunk = lambda x: jnp.swapaxes(x, 0, 1)[:, :, None]  # noqa: E731
     start = jnp.broadcast_to(timestep.start[:, None], timestep.alive.shape)
-    policy, memories = setup.actor(rows)(as_chunk(obs), as_chunk(legal), memory, as_chunk(start))
+    swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
+    policy, memory = setup.actor(rows)(swap(obs), swap(legal), memory, swap(start))
     action = policy.mode() if key is None else policy.sample(key)
-    as_step = lambda x: jnp.swapaxes(x[:, :, 0], 0, 1)  # noqa: E731
-    log_prob = policy.log_prob(action)
-    return Decision(obs, legal, as_step(action), as_step(log_prob), memories[:, :, 0])
+    return Decision(obs, legal, swap(action), swap(policy.log_prob(action)), memory)
 
 
 def collect(
@@ -184,7 +182,7 @@ def refuse_faults(faults: dict[str, Any], task: str) -> None:
         for seed, place in enumerate(np.asarray(places).reshape(-1, 3)):
             if place[0] >= 0:
                 step, env, agent = map(int, place)
-                raise NonFinite(
+                raise NonFiniteError(
                     f"{task}: {name} is not finite in environment {env}, agent {agent}, step "
                     f"{step} of the rollout (seed index {seed}); nothing was learned from this "
                     "rollout. Check the task's physics and rewards for division by zero or "

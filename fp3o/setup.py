@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms import Algorithm
 from fp3o.config import Config, Rates, check
@@ -54,16 +55,13 @@ class Setup:
         return max(self.critic_sharing[-1]) + 1
 
     @property
-    def critic_of_agent(self) -> np.ndarray:
+    def critic_of_agent(self) -> Int[Array, " n"]:
         """Agent -> critic."""
-        return np.array(self.critic_sharing[-1])
+        return jnp.asarray(self.critic_sharing[-1])
 
     def rates(self) -> Rates:
         """The configured rates as arrays, ready to be traced or stacked over seeds."""
-        rates = self.config.rates
-        value_clip = rates.clip if rates.value_clip is None else rates.value_clip
-        leaves = {**vars(rates), "value_clip": value_clip}
-        return Rates(**{name: jnp.asarray(x, float) for name, x in leaves.items()})  # pyright: ignore
+        return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.rates)
 
     def init(self, seed: int) -> Learner:
         """Fresh networks, empty optimisers."""

@@ -16,8 +16,6 @@ from fp3o.rollout import (
     Finished,
     begin,
     collect,
-    collect_on_host,
-    evaluate,
     first_fault,
     refuse_faults,
 )

@@ -4,16 +4,17 @@ Axis legend, used in every shape annotation of the package:
 
 | letter | axis                                   | letter | axis                              |
 |--------|----------------------------------------|--------|-----------------------------------|
-| `t`    | step of a rollout                      | `c`    | chunk of a rollout                |
+| `t`    | step of a rollout                      | `c`    | chunk of consecutive steps        |
 | `e`    | environment                            | `l`    | step inside a chunk               |
-| `n`    | agent of the team                      | `b`    | chunk of a minibatch              |
+| `n`    | agent of the team                      | `r`    | row: all steps of all chunks, c·l |
 | `k`    | agent updated in a stage               | `s`    | stage of an iteration             |
 | `f`    | feature of an observation              | `g`    | group of agents sharing numbers   |
 | `h`    | number a recurrent network remembers   | `p`    | parameter of a group              |
 | `a`    | choice (or dimension) of an action     | `d`    | sub-action (or dimension) taken   |
 
 Environments and trajectories keep the agent axis just before the features, `(t, e, n, ...)`.
-The learner keeps it first, `(n, c, l, ...)`: that is where batched matrix products want it.
+The learner keeps it first, `(n, r, ...)`: that is where batched matrix products want it, and
+one long axis of rows is what they are fastest with.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float
+
+Scalar = float | Float[Array, "*s"]
+"""A number, or an array of it: of no axis inside a program, of one for many seeds."""
 
 
 @dataclass(frozen=True)
@@ -126,22 +130,25 @@ class Trajectory(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A rollout cut into chunks, agent first: what the stages of an iteration learn from."""
+    """A rollout cut into chunks, agent first: what the stages of an iteration learn from.
 
-    obs: Float[Array, "n c l f"]
-    view: Float[Array, "n c l f2"]
-    legal: Bool[Array, "n c l a"]
-    alive: Float[Array, "n c l"]
+    Rows are ordered by environment, then time, so chunks are neighbours.
+    """
+
+    obs: Float[Array, "n r f"]
+    view: Float[Array, "n r f2"]
+    legal: Bool[Array, "n r a"]
+    alive: Float[Array, "n r"]
     """1 where the agent acts, 0 where it is dead."""
-    start: Bool[Array, "n c l"]
+    start: Bool[Array, "n r"]
     actor_memory: Float[Array, "n c h"]
     """Memory at the beginning of the chunk, as it was in the rollout."""
     critic_memory: Float[Array, "n c h"]
     action: Any
-    log_prob: Float[Array, "n c l"]
-    value: Float[Array, "n c l"]
+    log_prob: Float[Array, "n r"]
+    value: Float[Array, "n r"]
     """The critic's prediction at the rollout, in normalised units."""
-    advantage: Float[Array, "n c l"]
+    advantage: Float[Array, "n r"]
     """Standardised, and split over the agents."""
-    target: Float[Array, "n c l"]
+    target: Float[Array, "n r"]
     """What the critic learns to predict, in the units of the reward."""

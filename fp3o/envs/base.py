@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from fp3o.types import EnvSpec, TimeStep
 
 
+@runtime_checkable
 class Env(Protocol):
     """A batch of `e` environments that begin new episodes by themselves."""
 
@@ -37,6 +38,7 @@ class Sight(NamedTuple):
     alive: Bool[Array, " n"]
 
 
+@runtime_checkable
 class Game(Protocol):
     """One environment as pure functions; `Vectorised` makes a batch of it."""
 

@@ -129,9 +129,7 @@ class Target:
     def spec(self) -> EnvSpec:
         """Sizes of the padded task."""
         width = max(self.sizes)
-        return EnvSpec(
-            f"probe/{self.name}", Box(self.sizes), width, NUM_AGENTS * width, (0, 0, 1)
-        )
+        return EnvSpec(f"probe/{self.name}", Box(self.sizes), width, NUM_AGENTS * width, (0, 0, 1))
 
     def reset(self, key: PRNGKeyArray) -> Float[Array, "n a"]:
         """Draw the points from [-0.8, 0.8]."""
