@@ -17,8 +17,7 @@ import numpy as np
 
 from fp3o.algorithms import ALGORITHMS
 from fp3o.config import Config
-from fp3o.nets import normalise
-from fp3o.rollout import Carry, Tally
+from fp3o.rollout import Carry, fresh
 from fp3o.setup import Setup
 from fp3o.train import learn
 from fp3o.types import Box, Discrete, EnvSpec, Trajectory
@@ -47,9 +46,9 @@ def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
     discrete = isinstance(spec.actions, Discrete)
     actions = random.integers(0, 14, (*lead, 1)) if discrete else random.normal(size=(*lead, 1))
     trajectory = Trajectory(
-        obs=normalise(draw(*lead, spec.obs_size)),
-        view=normalise(draw(*lead, size)),
-        final_view=normalise(draw(1, *lead[1:], size)),
+        obs=draw(*lead, spec.obs_size),
+        view=draw(*lead, size),
+        final_view=draw(1, *lead[1:], size),
         legal=jnp.broadcast_to(jnp.asarray(spec.actions.mask), (*lead, spec.actions.mask.shape[1])),
         alive=jnp.ones(lead, bool),
         start=jnp.roll(ends, 1, axis=0),
@@ -60,9 +59,7 @@ def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
         terminated=ends,
         truncated=jnp.zeros_like(ends),
     )
-    memory = jnp.zeros((spec.num_agents, config.num_envs, config.recurrent))
-    tally = Tally(jnp.zeros(config.num_envs), jnp.zeros(config.num_envs, int))
-    return trajectory, Carry(None, None, memory, memory, tally)  # pyright: ignore
+    return trajectory, Carry(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
 
 
 def measure(task: str, algorithm: str, sharing: str, seconds: float) -> dict[str, float]:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Shaped
 
 from fp3o.config import Rates
 from fp3o.metrics import living_mean
+from fp3o.nets import normalise
 from fp3o.returns import explained_variance, gae, standardise
 from fp3o.setup import Learner, Setup
 from fp3o.types import Batch, Trajectory
@@ -43,8 +44,8 @@ def assemble(
     rates: Rates,
     learner: Learner,
     trajectory: Trajectory,
-    critic_memory: Float[Array, "n e h"],
-) -> tuple[Batch, Residual, Float[Array, "n e h"], dict[str, Array]]:
+    critic_memory: Float[Array, "e n h"],
+) -> tuple[Batch, Residual, Float[Array, "e n h"], dict[str, Array]]:
     """Values, advantages and targets of a rollout, in rows for the learner.
 
     Also returns the critic's memory after the rollout, and what is worth reporting.
@@ -53,6 +54,14 @@ def assemble(
     each = lambda x: agent_first(  # noqa: E731
         jnp.broadcast_to(x[..., None], trajectory.alive.shape)
     )
+    see = lambda x: normalise(setup.features(x))  # noqa: E731
+    trajectory = trajectory._replace(
+        obs=see(trajectory.obs),
+        view=see(trajectory.view),
+        final_view=see(trajectory.final_view),
+        legal=trajectory.legal & setup.spec.actions.mask,
+    )
+    critic_memory = jnp.swapaxes(critic_memory, 0, 1)
     value, next_value, memories = _values(setup, learner, trajectory, critic_memory)
     value_units = learner.norm.denormalise(value, setup.critic_of_agent)
     next_units = learner.norm.denormalise(next_value, setup.critic_of_agent)
@@ -88,7 +97,7 @@ def assemble(
         "value": value_units.mean(),
         "advantage_size": living_mean(jnp.abs(advantage), alive),
     }
-    return batch, residual, memories[:, :, -1], metrics
+    return batch, residual, jnp.swapaxes(memories[:, :, -1], 0, 1), metrics
 
 
 def bootstraps(setup: Setup) -> bool:

@@ -80,7 +80,7 @@ class Setup:
         """The value network of these rows."""
         return self.critic_layout.unpack(rows)
 
-    def features(self, x: Float[Array, "e n f"]) -> Float[Array, "e n f2"]:
+    def features(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
         """An observation or state with the agent's one-hot behind it, where that is asked for."""
         if not self.config.agent_id:
             return x

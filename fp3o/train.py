@@ -1,24 +1,21 @@
-"""Training: an iteration as one program, for one seed or many, on JAX or host environments."""
+"""Training: one iteration as one program, for one seed or many, on JAX or host environments."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from fp3o import rollout
 from fp3o.batch import assemble
 from fp3o.config import Config, Rates
-from fp3o.envs.base import Env
+from fp3o.envs.base import Env, Seeded
+from fp3o.errors import NonFiniteError
 from fp3o.learn import Metrics, improve
-from fp3o.rollout import (
-    Carry,
-    Finished,
-    begin,
-    collect,
-    first_fault,
-    refuse_faults,
-)
+from fp3o.rollout import Carry, Finished, begin, collect, count, decide
 from fp3o.setup import Learner, Setup
 from fp3o.types import Trajectory
 
@@ -33,11 +30,16 @@ class State(NamedTuple):
 
 def iteration(setup: Setup, env: Env, state: State, rates: Rates) -> tuple[State, Metrics]:
     """Collect a rollout, judge it, and improve the policies: one iteration of training."""
-    key, play_key, learn_key = jax.random.split(state.key, 3)
-    carry, trajectory, finished = collect(setup, env, state.learner.actor, state.carry, play_key)
-    learner, memory, metrics = learn(setup, rates, state.learner, trajectory, carry, learn_key)
-    carry = carry._replace(critic_memory=memory)
-    return State(learner, carry, key), metrics | episodes(finished)
+    key, play_keys, learn_key = split_keys(setup, state.key)
+    carry, trajectory = collect(setup, env, state.learner.actor, state.carry, play_keys)
+    learner, carry, metrics = learn(setup, rates, state.learner, trajectory, carry, learn_key)
+    return State(learner, carry, key), metrics
+
+
+def split_keys(setup: Setup, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+    """Randomness of later iterations, of every step of the rollout, of the learner."""
+    key, play_key, learn_key = jax.random.split(key, 3)
+    return key, jax.random.split(play_key, setup.config.rollout), learn_key
 
 
 def learn(
@@ -47,20 +49,22 @@ def learn(
     trajectory: Trajectory,
     carry: Carry,
     key: PRNGKeyArray,
-) -> tuple[Learner, Array, Metrics]:
-    """From a rollout to better policies; also the critic's memory after the rollout."""
+) -> tuple[Learner, Carry, Metrics]:
+    """From a rollout to better policies; the carry's critic memory and tallies are brought on."""
+    ends = trajectory.terminated | trajectory.truncated
+    tally, finished = jax.lax.scan(count, carry.tally, (trajectory.reward, ends))
     batch, residual, memory, judged = assemble(
         setup, rates, learner, trajectory, carry.critic_memory
     )
     score = judged["advantage_size"]
     learner, improved = improve(setup, rates, learner, batch, residual, score, key)
-    return learner, memory, judged | improved | {"faults": first_fault(trajectory)}  # pyright: ignore
+    metrics = judged | improved | episodes(finished) | {"fault": first_fault(trajectory)}
+    return learner, carry._replace(critic_memory=memory, tally=tally), metrics
 
 
 def episodes(finished: Finished) -> Metrics:
     """Number of episodes that ended in the rollout, their mean return and length (NaN if none)."""
-    ended = finished.ended
-    number = ended.sum()
+    ended, number = finished.ended, finished.ended.sum()
     mean = lambda x: jnp.where(number > 0, (x * ended).sum() / jnp.maximum(number, 1), jnp.nan)  # noqa: E731
     return {
         "episodes": number,
@@ -69,22 +73,58 @@ def episodes(finished: Finished) -> Metrics:
     }
 
 
+FAULTS = ("reward", "observation", "critic's view")
+"""What an environment may spoil, in the order in which `first_fault` looks."""
+
+
+def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
+    """Kind, step, environment and agent of the first number that is not finite; -1: none."""
+
+    def find(x: Float[Array, "t e n *f"]) -> Array:
+        bad = ~jnp.isfinite(x).reshape(*x.shape[:3], -1).all(-1)
+        place = jnp.stack(jnp.unravel_index(bad.reshape(-1).argmax(), bad.shape))
+        return jnp.where(bad.any(), place, -1)
+
+    places = jnp.stack([find(x) for x in (trajectory.reward, trajectory.obs, trajectory.view)])
+    kind = (places[:, 0] >= 0).argmax()
+    return jnp.concatenate([kind[None], places[kind]])
+
+
+def refuse_fault(fault: Array, task: str) -> None:
+    """Raise if an environment produced a number that is not finite, and say where."""
+    for seed, (kind, step, env, agent) in enumerate(np.asarray(fault).reshape(-1, 4)):
+        if step >= 0:
+            raise NonFiniteError(
+                f"{task}: the {FAULTS[kind]} is not finite in environment {env}, agent {agent}, "
+                f"step {step} of the rollout (seed number {seed}). Nothing was learned from this "
+                "rollout; look for a division by zero or an overflow in the task"
+            )
+
+
 class Program:
     """A task and a configuration, checked and compiled together.
 
     With `num_seeds`, states, rates and metrics carry a leading axis of seeds and all of them train
-    in one program. Without it there is no such axis: one seed pays nothing for it.
+    in one program. Without it there is no such axis: one seed pays nothing for it. A host
+    environment plays all seeds in one batch of `num_seeds * config.num_envs` environments.
     """
 
     def __init__(self, env: Env, config: Config, num_seeds: int | None = None):
-        self.setup, self.env, self.num_seeds = Setup(env.spec, config), env, num_seeds
-        if env.num_envs != config.num_envs:
+        self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
+        self.on_host = env.scan is not jax.lax.scan
+        copies = num_seeds if self.on_host and num_seeds else 1
+        if env.num_envs != config.num_envs * copies:
             raise ValueError(
-                f"the task has {env.num_envs} environments, the configuration {config.num_envs}"
+                f"the task has {env.num_envs} environments, the configuration asks for "
+                f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
-        over_seeds = jax.vmap if num_seeds else lambda f: f
-        self._begin = jax.jit(over_seeds(partial(begin, self.setup, env)))
-        self._iterate = jax.jit(over_seeds(partial(iteration, self.setup, env)))
+        self.env: Env = Seeded(env, num_seeds) if self.on_host and num_seeds else env
+        self._begin = self._compiled(partial(begin, self.setup, env))
+        self._iterate = self._compiled(partial(iteration, self.setup, env))
+        self._keys = self._compiled(partial(split_keys, self.setup))
+        self._decide = self._compiled(partial(decide, self.setup))
+        # Host rollouts are stacked step by step, so their seeds are the second axis.
+        self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
 
     def rates(self) -> Rates:
         """The configured rates, for every seed."""
@@ -99,10 +139,34 @@ class Program:
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))
         key, play_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
-        return State(learner, self._begin(play_key), key)
+        if not self.on_host:
+            return State(learner, self._begin(play_key), key)
+        rest = stack(*(rollout.fresh(self.setup, self.env.num_envs) for _ in seeds))
+        return State(learner, Carry(*self.env.reset(play_key.reshape(-1)[0]), *rest), key)
 
     def iterate(self, state: State, rates: Rates | None = None) -> tuple[State, dict[str, Any]]:
         """One iteration for every seed. Bad numbers from the task raise; `state` stays good."""
-        state, metrics = self._iterate(state, self.rates() if rates is None else rates)
-        refuse_faults(metrics.pop("faults"), self.setup.spec.name)
+        rates = self.rates() if rates is None else rates
+        run = self._iterate_on_host if self.on_host else self._iterate
+        state, metrics = run(state, rates)
+        refuse_fault(metrics.pop("fault"), self.setup.spec.name)
         return state, metrics
+
+    def evaluate(self, state: State, env: Env, seed: int, num_steps: int) -> Float[Array, "*s e"]:
+        """Deterministic returns of the first episodes in separate (pure) environments."""
+        play = partial(rollout.evaluate, self.setup, env, key=jax.random.key(seed))
+        play = self._compiled(partial(play, num_steps=num_steps))
+        return play(state.learner.actor)
+
+    def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
+        return jax.jit(jax.vmap(function, in_axes) if self.num_seeds else function)
+
+    def _iterate_on_host(self, state: State, rates: Rates) -> tuple[State, Metrics]:
+        key, play_keys, learn_key = self._keys(state.key)
+        steps = jnp.moveaxis(play_keys, 1, 0) if self.num_seeds else play_keys
+        choose = lambda setup, *inputs: self._decide(*inputs)  # noqa: E731
+        actor = state.learner.actor
+        carry, trajectory = collect(self.setup, self.env, actor, state.carry, steps, choose)
+        env_state, carry = carry.env_state, carry._replace(env_state=None)
+        learner, carry, metrics = self._learn(rates, state.learner, trajectory, carry, learn_key)
+        return State(learner, carry._replace(env_state=env_state), key), metrics

@@ -111,9 +111,9 @@ class Trajectory(NamedTuple):
     """A rollout of `t` steps in `e` environments."""
 
     obs: Float[Array, "t e n f"]
-    """What the actor saw, standardised."""
+    """What the actors saw."""
     view: Float[Array, "t e n f2"]
-    """What the critic sees (own observation or state), standardised."""
+    """What the critic sees: the state, or the agent's own observation."""
     final_view: Float[Array, "t2 e n f2"]
     """The critic's view after each step, before any reset (only the last one, `t2 = 1`, where
     time limits count as ends)."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from fp3o.types import EnvSpec, TimeStep
@@ -15,10 +16,20 @@ from fp3o.types import EnvSpec, TimeStep
 class Env(Protocol):
     """A batch of `e` environments that begin new episodes by themselves."""
 
-    spec: EnvSpec
-    num_envs: int
-    scan: Callable[..., Any]
-    """`jax.lax.scan` if JAX may trace `step`, or `host_scan`."""
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        ...
+
+    @property
+    def num_envs(self) -> int:
+        """The size of the batch, `e`."""
+        ...
+
+    @property
+    def scan(self) -> Callable[..., Any]:
+        """`jax.lax.scan` if JAX may trace `step`, or `host_scan`."""
+        ...
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
         """Begin an episode in every environment."""
@@ -42,7 +53,10 @@ class Sight(NamedTuple):
 class Game(Protocol):
     """One environment as pure functions; `Vectorised` makes a batch of it."""
 
-    spec: EnvSpec
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        ...
 
     def reset(self, key: PRNGKeyArray) -> Any:
         """The state in which an episode begins."""
@@ -98,10 +112,45 @@ class Vectorised:
         return (new, key), step
 
 
-def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int):
+@dataclass(frozen=True)
+class Seeded:
+    """A host environment of `s·e` games seen as `e` games of `s` seeds: arrays `(s, e, ...)`."""
+
+    env: Env
+    num_seeds: int
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        return self.env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """Environments of each seed."""
+        return self.env.num_envs // self.num_seeds
+
+    @property
+    def scan(self) -> Callable[..., Any]:
+        """That of the environment."""
+        return self.env.scan
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Begin an episode in every environment of every seed."""
+        return self._by_seed(*self.env.reset(key))
+
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Advance all seeds in one batch."""
+        return self._by_seed(*self.env.step(state, action.reshape(-1, *action.shape[2:])))
+
+    def _by_seed(self, state: Any, step: TimeStep) -> tuple[Any, TimeStep]:
+        split = lambda x: x.reshape(self.num_seeds, -1, *x.shape[1:])  # noqa: E731
+        return state, jax.tree.map(split, step)
+
+
+def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> tuple[Any, Any]:
     """`jax.lax.scan` as a Python loop, for environments that JAX cannot trace."""
     rows = []
-    for i in range(length):
+    for i in range(len(jax.tree.leaves(xs)[0])):
         carry, row = body(carry, jax.tree.map(lambda x, i=i: x[i], xs))
         rows.append(row)
-    return carry, jax.tree.map(lambda *parts: jnp.stack(parts), *rows)
+    return carry, jax.tree.map(lambda *parts: np.stack(parts), *rows)

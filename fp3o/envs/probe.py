@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight
@@ -69,8 +68,8 @@ class Probe:
 
     def reset(self, key: PRNGKeyArray) -> Cue:
         """Draw a cue for every agent."""
-        sizes = np.array(self.sizes)
-        place = jax.random.randint(key, (NUM_AGENTS,), 0, np.maximum(sizes, 2))
+        sizes = jnp.asarray(self.sizes)
+        place = jax.random.randint(key, (NUM_AGENTS,), 0, jnp.maximum(sizes, 2))
         one_hot = jax.nn.one_hot(place, self.width)
         sign = jnp.zeros_like(one_hot).at[:, 0].set(2.0 * place - 1.0)
         shown = jnp.where((sizes == 1)[:, None], sign, one_hot)
@@ -86,7 +85,7 @@ class Probe:
 
     def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
         """The share of agents whose choice is the one their cue asks for."""
-        single = np.array(self.sizes) == 1
+        single = jnp.asarray(self.sizes) == 1
         wanted = jnp.where(single, state.shown[:, 0] > 0, state.shown.argmax(-1))
         return (action[:, 0] == wanted).mean()
 
@@ -115,7 +114,8 @@ class Roles(Probe):
 
     def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
         """Different choices / agents."""
-        return jax.nn.one_hot(action[:, 0], max(self.choices)).max(0).sum() / NUM_AGENTS
+        first_with_it = (action == action[:, 0]).argmax(0)
+        return (first_with_it == jnp.arange(NUM_AGENTS)).mean()
 
 
 @dataclass(frozen=True)
