@@ -1,0 +1,174 @@
+"""Distributions, returns and networks against hand-computed or independent numbers."""
+
+import ast
+import dataclasses
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import fp3o
+from fp3o.config import Config
+from fp3o.distributions import Gaussian, categorical
+from fp3o.envs.base import Vectorised
+from fp3o.envs.probe import PROBES
+from fp3o.metrics import effective_sample_size, quantiles
+from fp3o.nets import Body, make_actor, make_network
+from fp3o.returns import ValueNorm, explained_variance, gae, huber, standardise
+from fp3o.setup import Setup
+from fp3o.train import Program
+from fp3o.types import Box, Discrete
+
+
+def test_categorical_with_masks() -> None:
+    """Illegal choices have probability 0 and do not touch log-probabilities, entropy or KL."""
+    logits = jnp.asarray([[1.0, 2.0, 3.0, 0.5, -1.0]])
+    legal = jnp.asarray([[True, False, True, True, True]])
+    two = categorical(logits, legal, (3, 2))
+    p = np.array([math.exp(1), math.exp(3)]) / (math.exp(1) + math.exp(3))
+    q = np.array([math.exp(0.5), math.exp(-1)]) / (math.exp(0.5) + math.exp(-1))
+    np.testing.assert_allclose(
+        two.log_prob(jnp.asarray([[2, 1]])), [math.log(p[1]) + math.log(q[1])], rtol=1e-5
+    )
+    wanted = -0.5 * ((p * np.log(p)).sum() + (q * np.log(q)).sum())
+    np.testing.assert_allclose(two.entropy(), [wanted], rtol=1e-5)
+    assert two.mode().tolist() == [[2, 0]]
+    draws = jax.vmap(two.sample)(jax.random.split(jax.random.key(0), 2000))
+    assert not (draws[..., 0] == 1).any()
+    np.testing.assert_allclose((draws[..., 0] == 2).mean(), p[1], atol=0.03)
+    other = categorical(logits * 0.5, legal, (3, 2))
+    kl = stats.entropy(p, np.exp(np.asarray(other.log_p[0, [0, 2]])))
+    kl += stats.entropy(q, np.exp(np.asarray(other.log_p[0, 3:])))
+    np.testing.assert_allclose(two.kl(other), [kl], rtol=1e-4)
+
+
+def test_gaussian_ignores_padding() -> None:
+    """Dimensions that do not exist count for nothing."""
+    legal = jnp.asarray([[True, False]])
+    normal = Gaussian(jnp.asarray([[0.3, 9.0]]), jnp.asarray([[0.5, 7.0]]), legal)
+    action = jnp.asarray([[0.9, 4.0]])
+    reference = stats.norm(0.3, 0.5)
+    np.testing.assert_allclose(normal.log_prob(action), [reference.logpdf(0.9)], rtol=1e-5)
+    np.testing.assert_allclose(normal.entropy(), [reference.entropy()], rtol=1e-5)
+    assert normal.sample(jax.random.key(0))[0, 1] == 0.0
+    other = Gaussian(jnp.asarray([[0.1, 0.0]]), jnp.asarray([[0.4, 1.0]]), legal)
+    wanted = math.log(0.4 / 0.5) + (0.25 + 0.04) / (2 * 0.16) - 0.5
+    np.testing.assert_allclose(normal.kl(other), [wanted], rtol=1e-4)
+
+
+def test_gae_by_hand() -> None:
+    """δ = (1, 2, 4), decays ½, 0 at an episode's end, ½."""
+    out = gae(jnp.asarray([1.0, 2.0, 4.0]), jnp.asarray([0.5, 0.0, 0.5]))
+    assert out.tolist() == [2.0, 2.0, 4.0]
+
+
+def test_standardise_uses_the_living() -> None:
+    """Mean 0 and deviation 1 over the living steps of each agent."""
+    x, alive = jnp.asarray([[1.0, 3.0, 100.0]]), jnp.asarray([[1.0, 1.0, 0.0]])
+    np.testing.assert_allclose(standardise(x, alive)[0, :2], [-1.0, 1.0], atol=1e-4)
+
+
+def test_value_normaliser() -> None:
+    """Nothing seen: σ = 0.1. Two batches: the plain mean of both, for the critic that saw them."""
+    norm = ValueNorm.create(2)
+    group = jnp.asarray([0, 1, 1])
+    np.testing.assert_allclose(norm.denormalise(jnp.ones((3, 1)), group), 0.1, rtol=1e-6)
+    x = jnp.asarray([[1.0, 3.0], [5.0, 5.0], [9.0, 9.0]])
+    for _ in range(2):
+        norm = norm.update(x, group, jnp.asarray([1.0, 0.0, 0.0]))
+    mean, std = norm.moments()
+    np.testing.assert_allclose((mean[0], std[0]), (2.0, 1.0), rtol=1e-4)
+    assert norm.weight[1] == 0.0
+    norm = norm.update(x, group, jnp.ones(3))
+    np.testing.assert_allclose(norm.moments()[0][1], 7.0, rtol=1e-4)
+
+
+def test_small_formulas() -> None:
+    """Huber on both sides, explained variance, quantiles and effective sample size."""
+    np.testing.assert_allclose(huber(jnp.asarray([-3.0, 0.5, 3.0]), 1.0), [2.5, 0.125, 2.5])
+    target = jnp.asarray([[0.0, 2.0]])
+    assert float(explained_variance(target, target)) == 1.0
+    assert float(explained_variance(target, jnp.ones((1, 2)))) == 0.0
+    x, alive = jnp.arange(1.0, 12.0), jnp.ones(11).at[10].set(0.0)
+    np.testing.assert_allclose(quantiles(x, alive)[jnp.asarray([0, 4])], [1.0, 10.0])
+    assert float(effective_sample_size(jnp.zeros(8))) == pytest.approx(1.0)
+    assert float(effective_sample_size(jnp.log(jnp.asarray([1.0, 3.0])))) == pytest.approx(0.8)
+
+
+def test_initial_network() -> None:
+    """Orthogonal weights with their gains, zero biases, the paper's initial spread."""
+    random = np.random.default_rng(0)
+    body = Body((16, 12), 8, "relu")
+    net = make_network(5, 2, body, ((0, 0, 1),) * 4, 0.01, random)
+    weight = np.asarray(net.hidden[1].weight)
+    np.testing.assert_allclose(weight[0].T @ weight[0], 2 * np.eye(12), atol=1e-5)
+    gates = np.asarray(net.recurrent.weight[1])
+    np.testing.assert_allclose(gates @ gates.T, np.eye(8), atol=1e-5)
+    np.testing.assert_allclose(
+        net.output.weight[0].T @ net.output.weight[0], 1e-4 * np.eye(2), atol=1e-9
+    )
+    assert not any(np.any(layer.bias) for layer in net.hidden)
+    actor = make_actor(Box((1, 2)), 3, Body((4,), 0, "tanh"), ((0, 1),) * 2, 1.0, "sigmoid", random)
+    assert float(actor._std(None)[0, 0, 0]) == pytest.approx(0.3655, abs=1e-4)
+
+
+def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:
+    """Under partial sharing only the output layer (and the spread) is an agent's own."""
+    setup = Setup(PROBES["target"].spec, Config(sharing="partial", hidden=(4,)))
+    actor = setup.actor(setup.init(0).actor)
+    sizes = {n.scale.shape[0] for n in actor.network.norms} | {
+        actor.network.hidden[0].weight.shape[0]
+    }
+    assert sizes == {1}
+    assert actor.network.output.weight.shape[0] == actor.log_std.value.shape[0] == 3
+    assert setup.num_critics == 1
+
+
+def test_truncation_bootstraps_and_termination_does_not() -> None:
+    """At a time limit the value of the last view follows; the paper's runs stop there."""
+    game = dataclasses.replace(PROBES["value"], truncates=True)
+    base = Config(
+        num_envs=16, rollout=8, hidden=(16,), gain=0.01, agent_id=False, algorithm="mappo"
+    )
+    base = base.replace(critic_lr=1e-2, gamma=0.5)
+    values = {}
+    for limit in ("bootstrap", "terminate"):
+        program = Program(Vectorised(game, 16), base.replace(time_limit=limit))
+        state = program.init(0)
+        for _ in range(40):
+            state, metrics = program.iterate(state)
+        values[limit] = metrics["explained_variance"]
+    assert float(values["terminate"]) > 0.95  # the same known values as without truncation
+    assert float(values["bootstrap"]) != pytest.approx(float(values["terminate"]), abs=1e-4)
+
+
+def test_imports_go_one_way() -> None:
+    """Types -> sharing -> nets -> ... -> learn -> rollout -> train; environments see types only."""
+    order = [
+        "errors", "types", "sharing", "distributions", "nets", "optim", "returns", "metrics",
+        "algorithms", "config", "setup", "batch", "learn", "envs", "rollout", "train",
+    ]  # fmt: skip
+    root = Path(fp3o.__file__).parent
+    for path in root.rglob("*.py"):
+        room = path.relative_to(root).with_suffix("").parts[0]
+        if room == "__init__":
+            continue
+        seen = {"errors", "types", "envs"} if room == "envs" else {*order[: order.index(room) + 1]}
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module[:4] == "fp3o":
+                deep = node.module.split(".")[1:2]
+                names = deep or [name.name for name in node.names]
+                assert {*names} <= seen, path
+
+
+def test_discrete_spaces_pad() -> None:
+    """Sub-actions are padded one by one."""
+    space = Discrete(((2, 1), (3, 2)))
+    assert space.widths == (3, 2)
+    assert space.mask.tolist() == [
+        [True, True, False, True, False], [True, True, True, True, True],
+    ]  # fmt: skip
