@@ -4,23 +4,29 @@
 
 The rollout is synthetic, so this is the cost of learning alone: values, advantages, all stages of
 the algorithm and the diagnostics. Times are the fastest of several iterations; compare them as
-ratios within one run.
+ratios within one run. `report %` is an upper bound on the share of the diagnostics: it counts the
+evaluation of all policies after each stage, which the next stage needs anyway.
 """
 
 import argparse
 import time
+from collections.abc import Callable
 from functools import partial
+from itertools import product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from fp3o.algorithms import ALGORITHMS
+from fp3o.batch import assemble
 from fp3o.config import Config
+from fp3o.learn import evaluate, report
 from fp3o.rollout import Carry, fresh
-from fp3o.setup import Setup
+from fp3o.setup import Learner, Setup
 from fp3o.train import learn
-from fp3o.types import Box, Discrete, EnvSpec, Trajectory
+from fp3o.types import Batch, Box, Discrete, EnvSpec, Trajectory
 
 TASKS = {
     "halfcheetah": (
@@ -62,47 +68,77 @@ def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
     return trajectory, Carry(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
 
 
-def measure(task: str, algorithm: str, sharing: str, seconds: float) -> dict[str, float]:
+def fastest(run: Callable[[], Any], seconds: float) -> float:
+    """Seconds of the fastest of several runs."""
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        began = time.perf_counter()
+        jax.block_until_ready(run())
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def diagnostics(setup: Setup, learner: Learner, trajectory: Trajectory, carry: Carry) -> float:
+    """Seconds that the report of one stage takes, the evaluation of all policies included."""
+    rates, partner = setup.rates(), jnp.arange(setup.spec.num_agents)
+    batch, *_ = jax.jit(partial(assemble, setup))(rates, learner, trajectory, carry.critic_memory)
+    policy, before = jax.jit(partial(evaluate, setup))(learner.actor, batch)
+
+    def stage_report(batch: Batch, old: Any, before: Any) -> Any:
+        new, after = evaluate(setup, learner.actor, batch)
+        return report(batch, before, after, old, new, partner, rates)
+
+    program = jax.jit(stage_report)
+    jax.block_until_ready(program(batch, policy, before))
+    return fastest(lambda: program(batch, policy, before), 0.3)
+
+
+def measure(
+    task: str, algorithm: str, sharing: str, seconds: float, seeds: int
+) -> dict[str, float]:
     """Compile one program and run it for a while."""
     spec, config = TASKS[task]
     setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
     trajectory, carry = synthetic(setup)
-    program = jax.jit(partial(learn, setup))
     inputs = setup.rates(), setup.init(0), trajectory, carry, jax.random.key(0)
+    program = partial(learn, setup)
+    if seeds > 1:
+        program = jax.vmap(program)
+        inputs = jax.tree.map(lambda x: jnp.stack([x] * seeds), inputs)
     began = time.perf_counter()
-    compiled = program.lower(*inputs).compile()
+    compiled = jax.jit(program).lower(*inputs).compile()
     compile_s = time.perf_counter() - began
-    times: list[float] = []
-    while sum(times) < seconds or len(times) < 3:
-        began = time.perf_counter()
-        jax.block_until_ready(compiled(*inputs))
-        times.append(time.perf_counter() - began)
+    took = fastest(lambda: compiled(*inputs), seconds)
     memory = compiled.memory_analysis()
     assert memory is not None
     peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
-    return {"ms": min(times) * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
+    row = {"ms": took * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
+    if seeds == 1:
+        stages = compiled(*inputs)[2]["kl"].shape[0]
+        report_s = diagnostics(setup, setup.init(0), trajectory, carry)
+        row["report_percent"] = 100 * stages * report_s / took
+    return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    style = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
     parser.add_argument("--sharings", nargs="+", default=["full", "partial", "none"])
     parser.add_argument("--seconds", type=float, default=3.0, help="time spent on each program")
+    parser.add_argument("--seeds", type=int, default=1, help="seeds trained in one program")
     args = parser.parse_args()
-    print(f"jax {jax.__version__} on {jax.devices()[0].device_kind}")
-    print(f"{'task':12} {'algorithm':9} {'sharing':8} {'ms':>8} {'compile s':>9} {'peak MiB':>9}")
-    for task in args.tasks:
-        for algorithm in args.algorithms:
-            for sharing in args.sharings:
-                row = measure(task, algorithm, sharing, args.seconds)
-                print(
-                    f"{task:12} {algorithm:9} {sharing:8} {row['ms']:8.0f} "
-                    f"{row['compile_s']:9.1f} {row['peak_mib']:9.1f}",
-                    flush=True,
-                )
+    print(f"jax {jax.__version__} on {jax.devices()[0].device_kind}, seeds: {args.seeds}")
+    titles = f"{'ms':>8} {'compile s':>9} {'peak MiB':>9} {'report %':>9}"
+    print(f"{'task':12} {'algorithm':9} {'sharing':8} {titles}")
+    for task, algorithm, sharing in product(args.tasks, args.algorithms, args.sharings):
+        row = measure(task, algorithm, sharing, args.seconds, args.seeds)
+        print(
+            f"{task:12} {algorithm:9} {sharing:8} {row['ms']:8.0f} {row['compile_s']:9.1f} "
+            f"{row['peak_mib']:9.1f} {row.get('report_percent', float('nan')):9.1f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
