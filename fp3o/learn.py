@@ -1,7 +1,7 @@
 """One policy iteration, from the top down.
 
-`improve` runs the stages of an algorithm, `run_stage` one of them, `fit` its epochs,
-`gradient_step` one minibatch; the two losses are at the end.
+`improve` runs the stages of an algorithm, `run_stage` one of them, `fit` its epochs, `one_epoch`
+one pass, `gradient_step` one minibatch. What a minibatch maximises is in `losses`.
 """
 
 from functools import partial
@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from fp3o import metrics as measure
 from fp3o.algorithms import (
     SCHEDULES,
-    SURROGATES,
     TOLERANCE,
     Stage,
     condition_gap,
@@ -25,11 +24,9 @@ from fp3o.algorithms import (
 from fp3o.batch import Residual, advantages, as_rows, standardised
 from fp3o.config import Rates
 from fp3o.distributions import Distribution
-from fp3o.nets import Agents
+from fp3o.losses import Sample, actor_loss, coupled, critic_loss
 from fp3o.optim import Rows, descend
-from fp3o.returns import ValueNorm, huber
 from fp3o.setup import Learner, Setup
-from fp3o.sharing import Sharing, components
 from fp3o.types import Batch
 
 Metrics = dict[str, Array]
@@ -41,14 +38,6 @@ class Progress(NamedTuple):
     learner: Learner
     log_ratio: Float[Array, "n r"]
     """log π - log π_rollout of the actions taken, 0 for dead agents."""
-
-
-class Sample(NamedTuple):
-    """What a stage learns from: the batch of its agents, and what the others have become."""
-
-    batch: Batch
-    others: Float[Array, "k r"]
-    """W before any clip: the product of the coupled agents' ratios at the start of the stage."""
 
 
 def improve(
@@ -82,7 +71,9 @@ def improve(
 
     first = Progress(learner, jnp.zeros_like(batch.log_prob))
     progress, log = jax.lax.scan(stage_body, first, (stages, keys))
-    certified = log["certificate"][0] >= -TOLERANCE
+    # FP3O's condition is about the policies after the independent step, Algorithm 1, line 7.
+    judged = 0 if row.schedule == "pipelines" else -1
+    certified = log["certificate"][judged] >= -TOLERANCE
     learner = progress.learner
     if row.uncertified == "revert":
         learner = revert_unless(certified, before=first.learner, after=learner)
@@ -140,11 +131,6 @@ def others_of(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
     return log_ratio.sum(0) - log_ratio
 
 
-def coupled(coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]) -> Float[Array, "k r"]:
-    """W_i = exp(Σ_j C_ij log r_j): products of ratios are sums of logarithms."""
-    return jnp.exp(coupling @ log_ratio)
-
-
 def retrace(setup: Setup, batch: Batch, residual: Residual, others: Float[Array, "k r"]) -> Batch:
     """A2PO's preceding-agent correction: advantages and targets under min(1, Π r_j)."""
     trace = jnp.minimum(others, 1.0).reshape(residual.delta.shape)
@@ -193,7 +179,8 @@ def fit(
         for names, steps in ((ACTOR_LOG, "actor_steps"), (CRITIC_LOG, "critic_steps"))
         for name in names
     }
-    return learner, total | mean | {"gate": opens}
+    critic_steps = total["critic_steps"] * row.critic_passes
+    return learner, total | mean | {"critic_steps": critic_steps, "gate": opens}
 
 
 ACTOR_LOG = ("policy_loss", "actor_grad_norm")
@@ -230,8 +217,7 @@ def one_epoch(
     for _ in range(setup.row.critic_passes - 1):
         learner, _ = jax.lax.scan(critic_only, learner, parts)
     learner, log = jax.lax.scan(both, learner, parts)
-    log = {name: values.sum() for name, values in log.items()}
-    return learner, log | {"critic_steps": log["critic_steps"] * setup.row.critic_passes}
+    return learner, {name: values.sum() for name, values in log.items()}
 
 
 def shuffled(sample: Sample, key: PRNGKeyArray, count: int) -> Int[Array, "m c"]:
@@ -312,68 +298,6 @@ def moving(setup: Setup, stage: Stage) -> Bool[Array, " n"] | None:
     if setup.whole_team:
         return None
     return jnp.zeros(setup.spec.num_agents, bool).at[stage.agents].max(stage.member > 0)
-
-
-def in_order(setup: Setup, stage: Stage) -> Agents:
-    """The stage's agents as a network wants them; None: the whole team in order."""
-    return None if setup.whole_team else stage.agents
-
-
-def actor_loss(
-    rows: Rows, setup: Setup, rates: Rates, sample: Sample, stage: Stage
-) -> Float[Array, ""]:
-    """-⟨surrogate + c_H entropy⟩ over the living agents of the stage."""
-    batch, row = sample.batch, setup.row
-    policy, _ = setup.actor(rows)(
-        batch.obs, batch.legal, batch.actor_memory, batch.start, in_order(setup, stage)
-    )
-    log_ratio = (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
-    others = sample.others
-    if row.live:
-        moved = log_ratio if row.surrogate == "joint" else jax.lax.stop_gradient(log_ratio)
-        others = coupled(stage.coupling, moved)
-    inner = None if row.inner_clip is None else row.inner_clip * rates.clip
-    clip = (rates.clip * stage.clip)[:, None]
-    gain = SURROGATES[row.surrogate](jnp.exp(log_ratio), others, batch.advantage, clip, inner)
-    weight = sample_weights(batch.alive, stage, setup.actor_sharing)
-    return -(weight * (gain + rates.entropy * policy.entropy())).sum()
-
-
-def critic_loss(
-    rows: Rows, setup: Setup, rates: Rates, norm: ValueNorm, batch: Batch, stage: Stage
-) -> Float[Array, ""]:
-    """⟨max(h(y - v), h(y - v_clipped))⟩ with normalised targets y and Huber's h."""
-    out, _ = setup.critic(rows)(
-        batch.view, batch.critic_memory, batch.start, in_order(setup, stage)
-    )
-    value = out[..., 0]
-    target = norm.normalise(batch.target, setup.critic_of_agent[stage.agents])
-    width = rates.clip if rates.value_clip is None else rates.value_clip
-    near = batch.value + jnp.clip(value - batch.value, -width, width)
-    loss = jnp.maximum(huber(target - value, rates.huber), huber(target - near, rates.huber))
-    counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
-    return (sample_weights(counts, stage, setup.critic_sharing) * loss).sum()
-
-
-def sample_weights(
-    counts: Float[Array, "k r"], stage: Stage, sharing: Sharing
-) -> Float[Array, "k r"]:
-    """Weights that add up to 1 in every component: the loss is a sum of one mean a component.
-
-    Samples are pooled over agents with one output layer, and a component's output layers count by
-    their agents. Full sharing: one pooled mean. Partial: the mean of the agents' means. None: each
-    agent's own mean (D7).
-    """
-    member = stage.member
-
-    def together(groups: tuple[int, ...]) -> Float[Array, "k k"]:
-        group = jnp.asarray(groups)[stage.agents]
-        return (group[:, None] == group) * member
-
-    head, component = together(sharing[-1]), together(components(sharing))
-    pooled = jnp.maximum(head @ counts.sum(1), 1.0)
-    share = member * head.sum(1) / jnp.maximum(component.sum(1), 1.0)
-    return counts * (share / pooled)[:, None]
 
 
 def report(

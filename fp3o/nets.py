@@ -65,7 +65,7 @@ class Grouped(eqx.Module):
 
     groups: eqx.AbstractVar[Groups]
 
-    def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "k *p"]:
+    def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "_ *p"]:
         """The rows of these agents; a single row where all agents share one."""
         if array.shape[0] == 1:
             return array

@@ -150,7 +150,7 @@ def test_imports_go_one_way() -> None:
     """Types -> sharing -> nets -> ... -> learn -> rollout -> train; environments see types only."""
     order = [
         "errors", "types", "sharing", "distributions", "nets", "optim", "returns", "metrics",
-        "algorithms", "config", "setup", "batch", "learn", "envs", "rollout", "train",
+        "algorithms", "config", "setup", "batch", "losses", "learn", "envs", "rollout", "train",
     ]  # fmt: skip
     root = Path(fp3o.__file__).parent
     for path in root.rglob("*.py"):

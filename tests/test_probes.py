@@ -47,8 +47,10 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     config = small(algorithm=algorithm, sharing=SHARINGS[sharing], recurrent=16, chunk=6)
     program = Program(Mixture(config.num_envs), config, num_seeds=len(TASKS))
     state = one_task_a_seed(program)
-    for _ in range(30):
+    for _ in range(80):
         state, metrics = program.iterate(state)
+        if metrics["episode_return"][1:].min() > 0.93:  # sampled actions: the modes are right
+            break
     returns = play(program, state)
     assert {t: returns[t] for t, bar in SOLVED.items() if returns[t] < bar} == {}
     # Only one of IPPO's three critics sees the number that is paid.
@@ -90,7 +92,7 @@ def test_cannot_solve(task: str, changes: dict[str, object], best: float) -> Non
     config = small(**changes)
     program = Program(Vectorised(PROBES[task], config.num_envs), config)
     state = program.init(0)
-    for _ in range(30):
+    for _ in range(40):
         state, _ = program.iterate(state)
     returns = program.evaluate(state, Vectorised(PROBES[task], 256), seed=1, num_steps=3)
     assert float(returns.mean()) <= best + 1e-6
