@@ -445,12 +445,13 @@ def iterate(
         kl = [old.kl(new) for old, new in zip(rollout_policies, policies, strict=True)]
         entropy = [policy.entropy() for policy in policies]
         logs.append(
-            steps_report(log) | report(s, agents, log_ratio, after, draws.partner)
+            steps_report(s, log) | report(s, agents, log_ratio, after, draws.partner)
             | {"kl": living(agents, kl), "entropy": living(agents, entropy)}
         )  # fmt: skip
         log_ratio = after
     metrics |= {name: np.array([log[name] for log in logs]) for name in logs[0]}
-    certified = metrics["certificate"][0] >= -1e-5
+    judged = 0 if s.algorithm == "fp3o" else -1  # FP3O's condition: after the independent step
+    certified = metrics["certificate"][judged] >= -1e-5
     if s.options.uncertified == "revert" and not certified:
         learner.actor, learner.actor_adam = first.actor, first.actor_adam
     metrics |= {
@@ -499,7 +500,7 @@ def run_stage(
             log.gate = log.gate and gap(agents, log_ratio, now) >= -1e-5
         for _ in range(s.options.critic_passes - 1):
             for chunks in minibatches[epoch]:
-                critic_step(s, learner, [a.part(chunks, s.chunk) for a in own], stage, log)
+                critic_step(s, learner, [a.part(chunks, s.chunk) for a in own], stage, Log())
         for chunks in minibatches[epoch]:
             part = [a.part(chunks, s.chunk) for a in own]
             if log.gate:
@@ -576,10 +577,14 @@ def judgement(agents: list[Agent], raw: list[Array]) -> dict[str, Any]:
     }
 
 
-def steps_report(log: Log) -> dict[str, Any]:
-    """Means over the gradient steps of a stage (0 where there were none), and their number."""
+def steps_report(s: Settings, log: Log) -> dict[str, Any]:
+    """Means over the gradient steps of a stage (0 where there were none), and their number.
+
+    Where the critic makes several passes, its means are those of the last one, with the actor.
+    """
     mean = {name: np.mean(x) if x else 0.0 for name, x in vars(log).items() if name != "gate"}
-    steps = {"actor_steps": len(log.policy_loss), "critic_steps": len(log.value_loss)}
+    critic_steps = len(log.value_loss) * s.options.critic_passes
+    steps = {"actor_steps": len(log.policy_loss), "critic_steps": critic_steps}
     return mean | steps | {"gate": log.gate}
 
 

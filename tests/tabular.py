@@ -473,16 +473,16 @@ def policy_iteration(
     game: Game,
     policies: Array,
     split: Callable[[Array, int], Array],
-    when_uncertified: Literal["keep", "revert"],
+    when_uncertified: Literal["keep", "revert", "certify"],
     sharing: Sharing | None = None,
     penalty: Array | None = None,
 ) -> Iteration:
     """One practical iteration: independent step, condition, frozen dependent step.
 
     "keep" is the published loop: without the condition it keeps the intermediate policies, with
-    it the outcome of the dependent step. "revert" returns the last policies with a certificate:
-    new if Lemma 2 and the constraint hold for it (Theorem 2), else half if the condition holds,
-    else pi_k; the two tests need only averages that a batch of data can estimate.
+    it the outcome of the dependent step. "revert" goes back to pi_k without the condition, as the
+    library does. "certify" returns the last policies with a certificate: new if Lemma 2 and the
+    constraint hold for it (Theorem 2), else half if the condition holds, else pi_k.
     """
     agents = policies.shape[-3]
     sharing = nothing_shared(agents) if sharing is None else sharing
@@ -494,6 +494,8 @@ def policy_iteration(
     constraint = mu_gain(snap, parts, half, new) >= 0
     if when_uncertified == "keep":
         final = _choose(condition, new, half)
+    elif when_uncertified == "revert":
+        final = _choose(condition, new, policies)
     else:
         certified = constraint & (lemma_slack(snap, parts, half, new) >= 0)
         final = _choose(certified, new, _choose(condition, half, policies))

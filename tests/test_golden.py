@@ -412,8 +412,6 @@ SUMS = ("condition_new", "condition_old", "certificate", "constraint")
 
 def unsettled(s: golden.Settings) -> tuple[str, ...]:
     """Metrics that the library averages in another way; `test_means_are_over_the_steps_taken`."""
-    if s.options.critic_passes > 1:
-        return ("value_loss", "critic_grad_norm")
     return ("policy_loss", "actor_grad_norm") if s.options.critic_always else ()
 
 
@@ -624,13 +622,12 @@ def test_orders_shuffles_and_splits_are_what_they_say() -> None:
     assert sorted(draws.partner) == list(range(AGENTS))
 
 
-@pytest.mark.xfail(reason="sums of other steps are divided by the steps counted", strict=True)
-@pytest.mark.parametrize(
-    "case", [Case("a2po"), Case("fp3o", "none", options={"critic_always": True})], ids=str
+@pytest.mark.xfail(
+    reason="reports the losses of steps that were not taken", raises=AssertionError, strict=True
 )
-def test_means_are_over_the_steps_taken(case: Case) -> None:
-    """Losses and gradient norms: 0 without steps, and A2PO's critic counts both its passes."""
-    run = prepare(case)
+def test_means_are_over_the_steps_taken() -> None:
+    """With its gate shut, a stage that trains the critic only has no policy loss."""
+    run = prepare(Case("fp3o", "none", options={"critic_always": True}))
     expected, found = run.expected()[2], run.found()[2]
     for name in unsettled(run.settings):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-4)

@@ -423,7 +423,7 @@ def test_sequential_updates_need_separate_policies(states: int) -> None:
     assert rises[1].min() < -0.069
     assert gains[1].min() < -0.028
     assert (gains[1] < -1e-6).mean() > 0.1
-    pipeline = tab.policy_iteration(game, start, tab.average_split, "revert", SHARED)
+    pipeline = tab.policy_iteration(game, start, tab.average_split, "certify", SHARED)
     assert (tab.objective(game, pipeline.final) - snap.objective).min() >= SLACK
     assert (tab.lower_bound(snap, pipeline.final) - snap.objective).min() >= SLACK
 
@@ -498,10 +498,11 @@ def test_frozen_dependent_step_may_lower_the_return() -> None:
     assert outcome.bound["final"] == pytest.approx(-0.037, abs=5e-4)
     assert outcome.gain["half"] == pytest.approx(1.05, abs=5e-3)
     assert outcome.bound["exact"] > 0.8
-    # What breaks is Lemma 2, and that is what "revert" looks at.
+    # What breaks is Lemma 2, and that is what "certify" looks at; "revert" does not.
     slack = tab.lemma_slack(outcome.snap, outcome.split, outcome.step.half, outcome.step.new)
     assert slack < -0.01
-    assert play(FROZEN_FAILS, "revert").gain["final"] == outcome.gain["half"]
+    assert play(FROZEN_FAILS, "certify").gain["final"] == outcome.gain["half"]
+    assert play(FROZEN_FAILS, "revert").gain["final"] == outcome.gain["frozen"]
 
 
 def test_frozen_dependent_step_breaks_lemma_2() -> None:
@@ -551,23 +552,29 @@ def two_by_two_games(seed: int, count: int) -> tuple[np.random.Generator, tab.Ga
 
 @pytest.mark.parametrize("kind", ["average", "random"])
 def test_reverting_is_safe_and_keeping_is_not(kind: str) -> None:
-    """Flaws 4, 5 and T5 on 3000 2x2 games, true C: "revert" never lowers J, "keep" does.
+    """Flaws 4, 5 and T5 on 3000 2x2 games, true C: where the condition fails, "keep" lowers J.
 
-    "keep" fails with the condition false; the certified intermediate policies never fail.
+    "revert" never does there; the independent step alone with "revert" never does anywhere (T5),
+    nor does "certify" with both steps.
     """
     rng, game, policies = two_by_two_games(seed=16, count=3000)
     before = tab.objective(game, policies)
     fixed = draw_split(rng, kind, tab.advantages(game, policies), 2)
-    keep, revert = (
-        tab.policy_iteration(game, policies, lambda *_: fixed, mode) for mode in ("keep", "revert")
+    keep, revert, certify = (
+        tab.policy_iteration(game, policies, lambda *_: fixed, mode)
+        for mode in ("keep", "revert", "certify")
     )
-    kept, reverted = (tab.objective(game, step.final) - before for step in (keep, revert))
-    assert reverted.min() >= SLACK
-    assert (reverted > 1e-6).mean() > 0.8  # safe, but not by standing still
+    kept, reverted, certified = (
+        tab.objective(game, step.final) - before for step in (keep, revert, certify)
+    )
     assert (kept[~keep.condition] < -1e-3).sum() >= 10
     assert kept.min() < -1.0
+    assert reverted[~keep.condition].min() >= SLACK
+    assert np.array_equal(reverted[keep.condition], kept[keep.condition])
     half = tab.objective(game, keep.half) - before
     assert half[keep.condition].min() >= SLACK
+    assert certified.min() >= SLACK
+    assert (certified > 1e-6).mean() > 0.8  # safe, but not by standing still
 
 
 def test_keeping_fails_even_when_condition_and_constraint_hold() -> None:
@@ -579,12 +586,12 @@ def test_keeping_fails_even_when_condition_and_constraint_hold() -> None:
     assert 1 <= fell.sum() <= 50
 
 
-def test_reverting_is_monotone_over_iterations() -> None:
-    """T4 and T5 repeated: J never falls along six "revert" iterations with the true C."""
+def test_certifying_is_monotone_over_iterations() -> None:
+    """T4 and T5 repeated: J never falls along six "certify" iterations with the true C."""
     _, game, policies = two_by_two_games(seed=18, count=300)
     returns = [tab.objective(game, policies)]
     for _ in range(6):
-        step = tab.policy_iteration(game, policies, tab.average_split, "revert")
+        step = tab.policy_iteration(game, policies, tab.average_split, "certify")
         policies = step.final
         returns.append(tab.objective(game, policies))
     assert min((after - before).min() for before, after in pairwise(returns)) >= SLACK
