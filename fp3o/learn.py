@@ -25,7 +25,7 @@ from fp3o.batch import Residual, advantages, as_rows, standardised
 from fp3o.config import Rates
 from fp3o.distributions import Distribution
 from fp3o.losses import Sample, actor_loss, coupled, critic_loss
-from fp3o.optim import Rows, descend
+from fp3o.optim import Rows, descend, select
 from fp3o.setup import Learner, Setup
 from fp3o.types import Batch
 
@@ -74,9 +74,9 @@ def improve(
     # FP3O's condition is about the policies after the independent step, Algorithm 1, line 7.
     judged = 0 if row.schedule == "pipelines" else -1
     certified = log["certificate"][judged] >= -TOLERANCE
-    learner = progress.learner
-    if row.uncertified == "revert":
-        learner = revert_unless(certified, before=first.learner, after=learner)
+    # An agent that was dead throughout has learned nothing: momentum must not move it either.
+    moves = batch.alive.any(1) & (certified if row.uncertified == "revert" else True)
+    learner = settle(setup, first.learner, progress.learner, moves)
     log |= {
         "replay_error": jnp.abs(replay).max(),
         "certified": certified,
@@ -87,12 +87,11 @@ def improve(
     return learner, log
 
 
-def revert_unless(certified: Bool[Array, ""], before: Learner, after: Learner) -> Learner:
-    """Policies and their optimisers as before the iteration, unless the condition held."""
-    choose = lambda new, old: jnp.where(certified, new, old)  # noqa: E731
-    actor, adam = jax.tree.map(
-        choose, (after.actor, after.actor_adam), (before.actor, before.actor_adam)
-    )
+def settle(setup: Setup, before: Learner, after: Learner, moves: Bool[Array, " n"]) -> Learner:
+    """Policies and their optimisers as before the iteration for agents that must not move."""
+    layout = setup.actor_layout
+    actor = select(layout, moves, after.actor, before.actor)
+    adam = select(layout, moves, after.actor_adam, before.actor_adam)
     return after._replace(actor=actor, actor_adam=adam)
 
 
@@ -118,7 +117,8 @@ def run_stage(
     own = batch if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], batch)
     others = coupled(stage.coupling, log_ratio)
     if setup.row.traced:
-        own = retrace(setup, own, jax.tree.map(lambda x: x[stage.agents], residual), others)
+        residual = jax.tree.map(lambda x: x[stage.agents], residual)
+        own = retrace(setup, own, residual, others, stage.member)
     learner, log = fit(
         setup, rates, progress, Sample(own, others), batch, stage,
         opens=~stage.gated | (gap >= -TOLERANCE), key=key, epochs=epochs,
@@ -131,11 +131,18 @@ def others_of(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
     return log_ratio.sum(0) - log_ratio
 
 
-def retrace(setup: Setup, batch: Batch, residual: Residual, others: Float[Array, "k r"]) -> Batch:
+def retrace(
+    setup: Setup,
+    batch: Batch,
+    residual: Residual,
+    others: Float[Array, "k r"],
+    member: Float[Array, " k"],
+) -> Batch:
     """A2PO's preceding-agent correction: advantages and targets under min(1, Π r_j)."""
     trace = jnp.minimum(others, 1.0).reshape(residual.delta.shape)
     advantage = advantages(residual, trace)
-    scaled = standardised(setup, advantage, batch.alive.reshape(advantage.shape))
+    counts = (batch.alive * member[:, None]).reshape(advantage.shape)
+    scaled = standardised(setup, advantage, counts)
     return batch._replace(advantage=as_rows(scaled), target=as_rows(advantage + residual.value))
 
 
@@ -159,7 +166,8 @@ def fit(
     def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
         (learner, opens), (epoch_key, number) = carry, x
         if may_close:
-            opens &= ~stage.gated | constraint_holds(setup, learner, progress, team)
+            over = number >= stage.epochs
+            opens &= over | ~stage.gated | constraint_holds(setup, learner, progress, team)
         work = partial(one_epoch, setup, rates, sample, stage, opens, epoch_key)
         if not may_rest:
             learner, log = work(learner)
@@ -272,7 +280,8 @@ def actor_step(
         setup.actor_layout, learner.actor, learner.actor_adam, grads, moves,
         rates.actor_lr, rates.max_grad_norm,
     )  # fmt: skip
-    log = {"policy_loss": loss, "actor_grad_norm": norm, "actor_steps": opens.astype(int)}
+    log = {"policy_loss": loss * opens, "actor_grad_norm": norm * opens}
+    log |= {"actor_steps": opens.astype(int)}
     return learner._replace(actor=rows, actor_adam=adam), log
 
 

@@ -115,14 +115,22 @@ def descend(
     for j, groups in enumerate(layout.maps):
         grad = grads[j] * scale[np.array(layout.component_of_group(groups))][:, None]
         update, moments = jax.vmap(ADAM.update)(grad, state[j])
-        row = rows[j] - rate * layout.rates[j] * update  # pyright: ignore[reportOperatorIssue]
-        if moves is not None:
-            touched = (jnp.asarray(membership(groups)) * moves).any(1)
-            keep = lambda new, old, t=touched: jnp.where(_column(t, new), new, old)  # noqa: E731
-            row, moments = keep(row, rows[j]), jax.tree.map(keep, moments, state[j])
-        new_rows.append(row)
+        new_rows.append(rows[j] - rate * layout.rates[j] * update)  # pyright: ignore
         new_state.append(moments)
+    if moves is not None:
+        new_rows = select(layout, moves, new_rows, rows)
+        new_state = select(layout, moves, new_state, state)
     return tuple(new_rows), tuple(new_state), norms.max()
+
+
+def select(layout: Layout, moves: Bool[Array, " n"], new: Any, old: Any) -> Any:
+    """`new` for the groups of the agents that move, `old` for all others."""
+    chosen = []
+    for j, groups in enumerate(layout.maps):
+        touched = (jnp.asarray(membership(groups)) * moves).any(1)
+        choose = lambda a, b, t=touched: jnp.where(_column(t, a), a, b)  # noqa: E731
+        chosen.append(jax.tree.map(choose, new[j], old[j]))
+    return tuple(chosen)
 
 
 def _column(flags: Bool[Array, " g"], like: Array) -> Array:

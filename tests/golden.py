@@ -454,6 +454,7 @@ def iterate(
     certified = metrics["certificate"][judged] >= -1e-5
     if s.options.uncertified == "revert" and not certified:
         learner.actor, learner.actor_adam = first.actor, first.actor_adam
+    rest_the_dead(s, learner, first, rollout.alive)
     metrics |= {
         "certified": certified,
         "matched": certified == (metrics["constraint"][-1] >= -1e-5),
@@ -461,6 +462,15 @@ def iterate(
         "critic_steps": metrics["critic_steps"].sum(),
     }
     return learner, memories, metrics
+
+
+def rest_the_dead(s: Settings, learner: Learner, first: Learner, alive: Array) -> None:
+    """A group none of whose agents was ever alive stays as it was, its optimiser too."""
+    for layer, groups in s.actor.groups.items():
+        for group in set(groups):
+            if not any(alive[:, :, i].any() for i, own in enumerate(groups) if own == group):
+                learner.actor[layer, group] = first.actor[layer, group]
+                learner.actor_adam[layer, group] = first.actor_adam[layer, group]
 
 
 def prepare(
