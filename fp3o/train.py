@@ -125,6 +125,7 @@ class Program:
         self._decide = self._compiled(partial(decide, self.setup))
         # Host rollouts are stacked step by step, so their seeds are the second axis.
         self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
+        self._plays: dict[tuple[Env, int], Callable[..., Array]] = {}
 
     def rates(self) -> Rates:
         """The configured rates, for every seed."""
@@ -154,9 +155,11 @@ class Program:
 
     def evaluate(self, state: State, env: Env, seed: int, num_steps: int) -> Float[Array, "*s e"]:
         """Deterministic returns of the first episodes in separate (pure) environments."""
-        play = partial(rollout.evaluate, self.setup, env, key=jax.random.key(seed))
-        play = self._compiled(partial(play, num_steps=num_steps))
-        return play(state.learner.actor)
+        plan = env, num_steps
+        if plan not in self._plays:
+            play = partial(rollout.evaluate, self.setup, env, num_steps=num_steps)
+            self._plays[plan] = self._compiled(play, in_axes=(0, None))
+        return self._plays[plan](state.learner.actor, jax.random.key(seed))
 
     def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
         return jax.jit(jax.vmap(function, in_axes) if self.num_seeds else function)

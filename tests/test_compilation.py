@@ -63,6 +63,10 @@ def test_one_compilation_per_program_shape() -> None:
         made = len(compiled)
         for chosen in (rates, other, rates):
             state, _ = program.iterate(state, chosen)
+        assert len(compiled) == made
+        for seed in range(3):
+            program.evaluate(state, Vectorised(PROBES["credit"], 8), seed, num_steps=3)
+            made = max(made, len(compiled)) if seed == 0 else made
     finally:
         jax.monitoring.clear_event_listeners()
     assert first == 1
