@@ -91,8 +91,8 @@ class GroupedLinear(Grouped):
     groups: Groups = eqx.field(static=True)
 
     def __call__(
-        self, x: Float[Array, "k r i"], norm: GroupedNorm, agents: Agents
-    ) -> Float[Array, "k r o"]:
+        self, x: Float[Array, "*k r i"], norm: GroupedNorm, agents: Agents
+    ) -> Float[Array, "*k r o"]:
         """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
@@ -116,12 +116,12 @@ def _same_rows(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def grouped_product(
-    x: Float[Array, "k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
-) -> Float[Array, "k r o"]:
+    x: Float[Array, "*k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
+) -> Float[Array, "*k r o"]:
     """Every agent's product with its own matrix; under full sharing agents are just more rows."""
     if weight.shape[0] > 1:
         return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
-    return (x.reshape(-1, x.shape[2]) @ weight[0] + bias[0]).reshape(*x.shape[:2], bias.shape[1])
+    return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
 
 
 class GroupedGRU(Grouped):
@@ -134,7 +134,7 @@ class GroupedGRU(Grouped):
 
     def __call__(
         self,
-        x: Float[Array, "k r i"],
+        x: Float[Array, "*k r i"],
         norm: GroupedNorm,
         memory: Float[Array, "k c h"],
         start: Bool[Array, "k r"],
@@ -154,11 +154,11 @@ class GroupedGRU(Grouped):
             return h, h
 
         # The input side has no memory: one product for all steps, outside the loop.
-        cut = (*memory.shape[:2], x.shape[1] // memory.shape[1])
+        cut = (*memory.shape[:2], start.shape[1] // memory.shape[1])
         inputs = self.input(x, norm, agents).reshape(*cut, bias.shape[1])
         steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start.reshape(cut), 2, 0)
         memories = jax.lax.scan(step, memory, steps)[1]
-        return jnp.moveaxis(memories, 0, 2).reshape(*x.shape[:2], memory.shape[2])
+        return jnp.moveaxis(memories, 0, 2).reshape(*start.shape, memory.shape[2])
 
 
 class Network(eqx.Module):
@@ -183,14 +183,17 @@ class Network(eqx.Module):
         agents: Agents = None,
     ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
         """The outputs and the memories after every step, for inputs that are `normalise`d."""
+        if x.shape[0] == 1:  # one agent's turn: without the axis it is half as slow again
+            x = x[0]
         for norm, layer in zip(self.norms, self.hidden, strict=False):
             x = normalise(ACTIVATIONS[self.activation](layer(x, norm, agents)))
-        memories = jnp.zeros((*x.shape[:2], 0), x.dtype)
+        memories = jnp.zeros((*start.shape, 0), x.dtype)
         if self.recurrent is not None:
             before = self.norms[len(self.hidden)]
             memories = self.recurrent(x, before, memory, start, agents)
             x = normalise(memories)
-        return self.output(x, self.norms[-1], agents), memories
+        out = self.output(x, self.norms[-1], agents)
+        return out.reshape(*start.shape, out.shape[-1]), memories
 
 
 class Actor(eqx.Module):
