@@ -2,10 +2,9 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
-# Two processes with one thread each finish sooner than one process with two.
 WORKERS ?= 2
 
-.PHONY: check format test test-slow demo bench
+.PHONY: check format test demo bench
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,9 +21,6 @@ format: $(BIN)/.installed
 	$(BIN)/ruff format .
 
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
-
-test-slow: $(BIN)/.installed
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 demo: $(BIN)/.installed
