@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import math
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -12,15 +13,17 @@ import pytest
 from scipy import stats
 
 import fp3o
-from fp3o.config import Config
+from fp3o.batch import assemble
+from fp3o.config import Config, paper_time_limits
 from fp3o.distributions import Gaussian, categorical
 from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
 from fp3o.metrics import effective_sample_size, quantiles
-from fp3o.nets import Body, make_actor, make_network
+from fp3o.nets import Body, make_actor, make_network, normalise
 from fp3o.returns import ValueNorm, explained_variance, gae, huber, standardise
+from fp3o.rollout import collect
 from fp3o.setup import Setup
-from fp3o.train import Program
+from fp3o.train import Program, split_keys
 from fp3o.types import Box, Discrete
 
 
@@ -128,22 +131,30 @@ def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:
     assert setup.num_critics == 1
 
 
-def test_truncation_bootstraps_and_termination_does_not() -> None:
-    """At a time limit the value of the last view follows; the paper's runs stop there."""
+def test_time_limits_bootstrap_or_end() -> None:
+    """At a time limit δ gains γ V(last view), unless it counts as an end; nowhere else."""
     game = dataclasses.replace(PROBES["value"], truncates=True)
-    base = Config(
-        num_envs=16, rollout=8, hidden=(16,), gain=0.01, agent_id=False, algorithm="mappo"
-    )
-    base = base.replace(critic_lr=1e-2, gamma=0.5)
-    values = {}
-    for limit in ("bootstrap", "terminate"):
-        program = Program(Vectorised(game, 16), base.replace(time_limit=limit))
-        state = program.init(0)
-        for _ in range(40):
-            state, metrics = program.iterate(state)
-        values[limit] = metrics["explained_variance"]
-    assert float(values["terminate"]) > 0.95  # the same known values as without truncation
-    assert float(values["bootstrap"]) != pytest.approx(float(values["terminate"]), abs=1e-4)
+    config = Config(num_envs=4, rollout=6, hidden=(8,), agent_id=False, algorithm="mappo")
+    deltas = {}
+    for name, chosen in {"bootstrap": config, "end": paper_time_limits(config)}.items():
+        program = Program(Vectorised(game, 4), chosen)
+        setup, state = program.setup, program.init(0)
+        play = jax.jit(partial(collect, setup, program.env))
+        carry, steps = play(state.learner.actor, state.carry, split_keys(setup, state.key)[1])
+        judge = jax.jit(partial(assemble, setup))
+        deltas[name] = judge(setup.rates(), state.learner, steps, carry.critic_memory)[1].delta
+        if name == "bootstrap":
+            last = jnp.moveaxis(normalise(steps.final_view), 2, 0).reshape(3, 24, -1)
+            nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)
+            out, _ = setup.critic(state.learner.critic)(last, *nothing)
+            value = state.learner.norm.denormalise(out[..., 0], setup.critic_of_agent)
+            value = jnp.swapaxes(value.reshape(3, 6, 4), 1, 2)
+            cut = np.asarray(steps.truncated.T)
+    gained = np.asarray(deltas["bootstrap"] - deltas["end"])
+    assert 0 < cut.sum() < cut.size
+    np.testing.assert_allclose(gained[:, cut], 0.99 * np.asarray(value)[:, cut], atol=1e-6)
+    np.testing.assert_allclose(gained[:, ~cut], 0.0, atol=1e-6)
+    assert np.abs(gained[:, cut]).max() > 1e-3
 
 
 def test_imports_go_one_way() -> None:
