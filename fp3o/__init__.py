@@ -1,23 +1,45 @@
 """Cooperative multi-agent PPO that works with any parameter sharing.
 
-from fp3o import Config, Program, Vectorised, probe
+import fp3o
 
-program = Program(Vectorised(probe("credit"), 8), Config(algorithm="fp3o", sharing="partial"))
-state = program.init(seed=0)
-state, metrics = program.iterate(state)
+run = fp3o.train("mpe/simple_speaker_listener", algorithm="fp3o", sharing="partial")
+policy = fp3o.Policy.load(run.path)
+actions, memory = policy.act(observations, memory)
+
+Names are loaded when they are first used, so a program that only plays a saved policy never
+imports JAX.
 """
 
-from fp3o.algorithms import ALGORITHMS, Algorithm
-from fp3o.config import Config, Rates, paper_time_limits
-from fp3o.envs.base import Env, Game, Vectorised
-from fp3o.envs.probe import PROBES, probe
-from fp3o.errors import NonFiniteError
-from fp3o.setup import Learner, Setup
-from fp3o.sharing import SHARINGS, share
-from fp3o.train import Program, State
-from fp3o.types import Box, Discrete, EnvSpec, TimeStep
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
+if TYPE_CHECKING:
+    from fp3o.algorithms import ALGORITHMS, Algorithm
+    from fp3o.config import Config, Rates, paper_time_limits
+    from fp3o.envs.base import Env, Game, Vectorised
+    from fp3o.envs.probe import PROBES, probe
+    from fp3o.errors import NonFiniteError
+    from fp3o.setup import Learner, Setup
+    from fp3o.sharing import SHARINGS, share
+    from fp3o.spaces import Box, Discrete, EnvSpec
+    from fp3o.train import Program, State
+    from fp3o.types import TimeStep
+
+_ROOMS = {
+    "algorithms": ("ALGORITHMS", "Algorithm"),
+    "config": ("Config", "Rates", "paper_time_limits"),
+    "envs.base": ("Env", "Game", "Vectorised"),
+    "envs.probe": ("PROBES", "probe"),
+    "errors": ("NonFiniteError",),
+    "setup": ("Learner", "Setup"),
+    "sharing": ("SHARINGS", "share"),
+    "spaces": ("Box", "Discrete", "EnvSpec"),
+    "train": ("Program", "State"),
+    "types": ("TimeStep",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [  # noqa: PLE0604, RUF100
     "ALGORITHMS",
     "PROBES",
     "SHARINGS",
@@ -40,3 +62,13 @@ __all__ = [
     "probe",
     "share",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'fp3o' has no attribute {name!r}")
+    return getattr(import_module(f"fp3o.{_ROOM_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,7 +17,8 @@ from fp3o.algorithms import ALGORITHMS, Algorithm
 from fp3o.errors import nearest
 from fp3o.nets import ACTIVATIONS, STD_INIT
 from fp3o.sharing import SharingSpec
-from fp3o.types import EnvSpec, Scalar
+from fp3o.spaces import EnvSpec
+from fp3o.types import Scalar
 
 
 class Rates(eqx.Module):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.types import Box, Discrete
+from fp3o.spaces import Box, Discrete
 
 ILLEGAL = -1e10
 """Logit of a choice that is not allowed: its probability is exactly 0."""

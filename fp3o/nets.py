@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.distributions import Distribution, Gaussian, categorical, num_outputs
 from fp3o.sharing import Groups, Sharing
-from fp3o.types import Box, Discrete
+from fp3o.spaces import Box, Discrete
 
 EPSILON = 1e-5
 """Added to the variance by LayerNorm."""

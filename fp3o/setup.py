@@ -13,7 +13,7 @@ from fp3o.nets import Actor, Body, Network, make_actor, make_network
 from fp3o.optim import Layout, Rows, init_adam
 from fp3o.returns import ValueNorm
 from fp3o.sharing import critic_follows, share
-from fp3o.types import EnvSpec
+from fp3o.spaces import EnvSpec
 
 
 class Learner(NamedTuple):

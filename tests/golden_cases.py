@@ -19,8 +19,9 @@ from fp3o.nets import Network
 from fp3o.returns import ValueNorm
 from fp3o.rollout import Carry, Tally
 from fp3o.setup import Learner, Setup
+from fp3o.spaces import Box, Discrete, EnvSpec
 from fp3o.train import learn
-from fp3o.types import Batch, Box, Discrete, EnvSpec, Trajectory
+from fp3o.types import Batch, Trajectory
 
 STEPS, ENVS, AGENTS = 8, 3, 3
 OBS, STATE, HIDDEN, MEMORY, CHUNK = 4, 5, (6, 5), 4, 4

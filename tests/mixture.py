@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight, Vectorised
 from fp3o.envs.probe import NUM_AGENTS, PROBES, Cue, Probe, Roles, Value
-from fp3o.types import Discrete, EnvSpec, TimeStep
+from fp3o.spaces import Discrete, EnvSpec
+from fp3o.types import TimeStep
 
 TASKS = ("value", "credit", "roles", "memory", "unequal")
 GAMES = [PROBES[name] for name in TASKS]

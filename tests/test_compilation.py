@@ -12,8 +12,9 @@ from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
 from fp3o.learn import improve
 from fp3o.setup import Setup
+from fp3o.spaces import Discrete, EnvSpec
 from fp3o.train import Program
-from fp3o.types import Batch, Discrete, EnvSpec
+from fp3o.types import Batch
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2)
 

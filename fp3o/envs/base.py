@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from fp3o.types import EnvSpec, TimeStep
+from fp3o.spaces import EnvSpec
+from fp3o.types import TimeStep
 
 
 @runtime_checkable

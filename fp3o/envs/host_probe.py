@@ -9,7 +9,8 @@ from jaxtyping import PRNGKeyArray
 
 from fp3o.envs.base import host_scan
 from fp3o.envs.probe import NUM_AGENTS, Probe
-from fp3o.types import EnvSpec, TimeStep
+from fp3o.spaces import EnvSpec
+from fp3o.types import TimeStep
 
 
 class HostCue(NamedTuple):

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight
 from fp3o.errors import nearest
-from fp3o.types import Box, Discrete, EnvSpec
+from fp3o.spaces import Box, Discrete, EnvSpec
 
 NUM_AGENTS = 3
 
