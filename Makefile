@@ -3,28 +3,42 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 WORKERS ?= 2
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
 
-.PHONY: check format test demo bench
+.PHONY: demo test check format docs bench
 
-$(BIN)/.installed: pyproject.toml
+$(BIN)/.made:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-check: $(BIN)/.installed
+$(BIN)/.installed: $(BIN)/.made pyproject.toml
+	@echo "installing fp3o (about a minute) ..."
+	$(INSTALL) .
+	touch $@
+
+$(BIN)/.installed-dev: $(BIN)/.made pyproject.toml
+	@echo "installing fp3o and its development tools ..."
+	$(INSTALL) '.[dev]'
+	touch $@
+
+demo: $(BIN)/.installed
+	$(BIN)/fp3o train
+
+test: $(BIN)/.installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(BIN)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-format: $(BIN)/.installed
+format: $(BIN)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: $(BIN)/.installed
-	$(BIN)/python -m pytest -n $(WORKERS)
+docs: $(BIN)/.installed-dev
+	$(BIN)/mkdocs build --strict
 
-demo: $(BIN)/.installed
-	$(BIN)/python examples/quickstart.py
-
-bench: $(BIN)/.installed
+bench: $(BIN)/.installed-dev
 	$(BIN)/python benchmarks/update.py
+	$(BIN)/python benchmarks/particles.py

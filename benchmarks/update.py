@@ -23,10 +23,10 @@ from fp3o.algorithms import ALGORITHMS
 from fp3o.batch import assemble
 from fp3o.config import Config
 from fp3o.learn import evaluate, report
+from fp3o.program import learn
 from fp3o.rollout import Carry, fresh
 from fp3o.setup import Learner, Setup
 from fp3o.spaces import Box, Discrete, EnvSpec
-from fp3o.train import learn
 from fp3o.types import Batch, Trajectory
 
 TASKS = {

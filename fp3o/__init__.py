@@ -18,11 +18,19 @@ if TYPE_CHECKING:
     from fp3o.config import Config, Rates, paper_time_limits
     from fp3o.envs.base import Env, Game, Vectorised
     from fp3o.envs.probe import PROBES, probe
-    from fp3o.errors import NonFiniteError
+    from fp3o.errors import MissingExtraError, NonFiniteError
+    from fp3o.evaluation import evaluate
+    from fp3o.film import render
+    from fp3o.plan import Plan
+    from fp3o.policy import Policy, PolicyError
+    from fp3o.program import Program, State
+    from fp3o.reports import report
+    from fp3o.run import Run, resume, train
     from fp3o.setup import Learner, Setup
     from fp3o.sharing import SHARINGS, share
     from fp3o.spaces import Box, Discrete, EnvSpec
-    from fp3o.train import Program, State
+    from fp3o.storage import RunError
+    from fp3o.tasks import TASKS, make
     from fp3o.types import TimeStep
 
 _ROOMS = {
@@ -30,11 +38,19 @@ _ROOMS = {
     "config": ("Config", "Rates", "paper_time_limits"),
     "envs.base": ("Env", "Game", "Vectorised"),
     "envs.probe": ("PROBES", "probe"),
-    "errors": ("NonFiniteError",),
+    "errors": ("MissingExtraError", "NonFiniteError"),
+    "evaluation": ("evaluate",),
+    "plan": ("Plan",),
+    "policy": ("Policy", "PolicyError"),
+    "film": ("render",),
+    "reports": ("report",),
+    "run": ("Run", "resume", "train"),
     "setup": ("Learner", "Setup"),
     "sharing": ("SHARINGS", "share"),
     "spaces": ("Box", "Discrete", "EnvSpec"),
-    "train": ("Program", "State"),
+    "storage": ("RunError",),
+    "tasks": ("TASKS", "make"),
+    "program": ("Program", "State"),
     "types": ("TimeStep",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -43,6 +59,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "ALGORITHMS",
     "PROBES",
     "SHARINGS",
+    "TASKS",
     "Algorithm",
     "Box",
     "Config",
@@ -51,16 +68,28 @@ __all__ = [  # noqa: PLE0604, RUF100
     "EnvSpec",
     "Game",
     "Learner",
+    "MissingExtraError",
     "NonFiniteError",
+    "Plan",
+    "Policy",
+    "PolicyError",
     "Program",
     "Rates",
+    "Run",
+    "RunError",
     "Setup",
     "State",
     "TimeStep",
     "Vectorised",
+    "evaluate",
+    "make",
     "paper_time_limits",
     "probe",
+    "render",
+    "report",
+    "resume",
     "share",
+    "train",
 ]
 
 

@@ -11,15 +11,17 @@ FP3O's dependent objective, ((r_i Π_{-{i,j}} h - 1) h_j) A_i, is this one with 
 -h_j A_i has no gradient, whatever agent j the non-overlapping selection pairs with i (D3).
 """
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from fp3o.errors import nearest
 from fp3o.types import Scalar
 
 
@@ -93,6 +95,38 @@ ALGORITHMS: dict[str, Algorithm] = {
     "fp3o": Algorithm("pipelines"),
 }  # fmt: skip
 """The table."""
+
+
+def algorithm(text: str) -> Algorithm:
+    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:uncertified=revert`."""
+    name, _, changes = text.partition(":")
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}: {nearest(name, ALGORITHMS)}")
+    return replace(ALGORITHMS[name], **dict(map(_change, filter(None, changes.split(",")))))
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """`gated=false` as a field and its value."""
+    name, _, value = text.partition("=")
+    known = {item.name: item.default for item in fields(Algorithm)}
+    if name not in known:
+        raise ValueError(f"an algorithm has no field {name!r}: {nearest(name, known)}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def spell(row: Algorithm) -> str:
+    """The shortest text from which `algorithm` makes this row."""
+    own = asdict(row)
+    ways = []
+    for name, base in ALGORITHMS.items():
+        changed = {key: own[key] for key, value in asdict(base).items() if own[key] != value}
+        words = (v if isinstance(v, str) else json.dumps(v) for v in changed.values())
+        pairs = map("=".join, zip(changed, words, strict=True))
+        ways.append((len(changed), name + ":" * bool(changed) + ",".join(pairs)))
+    return min(ways)[1]
 
 
 # Schedules: who is updated when ------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Literal
 import equinox as eqx
 import numpy as np
 
-from fp3o.algorithms import ALGORITHMS, Algorithm
+from fp3o.algorithms import Algorithm, algorithm
 from fp3o.errors import nearest
 from fp3o.nets import ACTIVATIONS, STD_INIT
 from fp3o.sharing import SharingSpec
@@ -49,7 +49,7 @@ class Config:
     """Settings that shape the program; changing one compiles a new program."""
 
     algorithm: str | Algorithm = "fp3o"
-    """A name from the table, or a row of your own."""
+    """A name from the table, also with fields changed as in `fp3o:uncertified=revert`, or a row."""
     sharing: SharingSpec = "full"
     """Sharing of the actor: full, partial, none, by_type, or a map from agent to group."""
     critic_sharing: SharingSpec | None = None
@@ -95,13 +95,7 @@ class Config:
     @property
     def row(self) -> Algorithm:
         """The algorithm's row of the table."""
-        if isinstance(self.algorithm, Algorithm):
-            return self.algorithm
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(
-                f"unknown algorithm {self.algorithm!r}: {nearest(self.algorithm, ALGORITHMS)}"
-            )
-        return ALGORITHMS[self.algorithm]
+        return algorithm(self.algorithm) if isinstance(self.algorithm, str) else self.algorithm
 
     @property
     def chunk_length(self) -> int:

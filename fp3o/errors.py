@@ -14,3 +14,12 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
 
 class NonFiniteError(FloatingPointError):
     """An environment produced a number that is not finite; nothing was learned from it."""
+
+
+class MissingExtraError(ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, extra: str):
+        super().__init__(
+            f"this needs the optional package {package!r}: pip install 'fp3o[{extra}]'"
+        )

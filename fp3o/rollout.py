@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
@@ -132,21 +133,31 @@ def count(
 
 
 def evaluate(
-    setup: Setup, env: Env, rows: Rows, key: PRNGKeyArray, num_steps: int
+    setup: Setup,
+    env: Env,
+    rows: Rows,
+    key: PRNGKeyArray,
+    num_steps: int,
+    deterministic: bool = True,
 ) -> Float[Array, " e"]:
-    """Return of the first episode of every environment under the most likely actions.
+    """One agent's return in the first episode of every environment, the most likely actions taken.
 
-    NaN where it did not end within `num_steps`. Counting first episodes only keeps long ones from
+    Without `deterministic`, actions are drawn. NaN where it did not end within `num_steps`. Counting first episodes only keeps long ones from
     being left out.
     """
 
-    def step(state: tuple[Carry, Array], _: Array) -> tuple[tuple[Carry, Array], None]:
+    def step(state: tuple[Carry, Array], key: Array) -> tuple[tuple[Carry, Array], None]:
         carry, first = state
-        choice = decide(setup, rows, carry.timestep, carry.actor_memory, None)
+        choice = decide(
+            setup, rows, carry.timestep, carry.actor_memory, None if deterministic else key
+        )
         env_state, after = env.step(carry.env_state, choice.action)
         tally, finished = count(carry.tally, (after.reward, after.terminated | after.truncated))
         first = jnp.where(finished.ended & jnp.isnan(first), finished.team_return, first)
         return (Carry(env_state, after, choice.memory, carry.critic_memory, tally), first), None
 
+    reset_key, play_key = jax.random.split(key)
     unknown = jnp.full(env.num_envs, jnp.nan)
-    return env.scan(step, (begin(setup, env, key), unknown), jnp.arange(num_steps))[0][1]
+    keys = jax.random.split(play_key, num_steps)
+    returns = env.scan(step, (begin(setup, env, reset_key), unknown), keys)[0][1]
+    return returns / setup.spec.shares

@@ -57,6 +57,9 @@ class EnvSpec:
     """The kind of each agent; agents of one kind share under `by_type`."""
     truncates: bool = False
     """Whether episodes may be cut by a time limit."""
+    shares: int = 1
+    """Agents whose own rewards are added up in each agent's reward. Returns are reported as those
+    of one agent, a share of 1/shares."""
 
     @property
     def num_agents(self) -> int:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 FAST_COMPILE = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
@@ -19,6 +20,10 @@ def accepted(flags: str) -> bool:
 
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Runs of one kind, also in other processes and later sessions, share their compiled program.
+CACHE = Path(__file__).parent.parent / ".pytest_cache" / "xla"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")
 if "XLA_FLAGS" not in os.environ and accepted(FAST_COMPILE):
     os.environ["XLA_FLAGS"] = FAST_COMPILE  # inherited by workers, read when JAX is imported
 

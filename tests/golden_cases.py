@@ -16,11 +16,11 @@ from fp3o.algorithms import ALGORITHMS, ORDERS, SCHEDULES, non_overlapping, rand
 from fp3o.config import Config, Rates
 from fp3o.learn import Sample, shuffled
 from fp3o.nets import Network
+from fp3o.program import learn
 from fp3o.returns import ValueNorm
 from fp3o.rollout import Carry, Tally
 from fp3o.setup import Learner, Setup
 from fp3o.spaces import Box, Discrete, EnvSpec
-from fp3o.train import learn
 from fp3o.types import Batch, Trajectory
 
 STEPS, ENVS, AGENTS = 8, 3, 3

@@ -11,9 +11,9 @@ from fp3o.config import Config
 from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
 from fp3o.learn import improve
+from fp3o.program import Program
 from fp3o.setup import Setup
 from fp3o.spaces import Discrete, EnvSpec
-from fp3o.train import Program
 from fp3o.types import Batch
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2)
@@ -66,7 +66,12 @@ def test_one_compilation_per_program_shape() -> None:
             state, _ = program.iterate(state, chosen)
         assert len(compiled) == made
         for seed in range(3):
-            program.evaluate(state, Vectorised(PROBES["credit"], 8), seed, num_steps=3)
+            program.evaluate(
+                state.learner.actor,
+                Vectorised(PROBES["credit"], 8),
+                program.keys(seed),
+                num_steps=3,
+            )
             made = max(made, len(compiled)) if seed == 0 else made
     finally:
         jax.monitoring.clear_event_listeners()

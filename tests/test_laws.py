@@ -17,11 +17,11 @@ from fp3o.envs.base import Vectorised, host_scan
 from fp3o.envs.probe import PROBES
 from fp3o.nets import GroupedLinear, GroupedNorm, normalise
 from fp3o.optim import descend, init_adam
+from fp3o.program import Program, State, learn, split_keys
 from fp3o.rollout import collect
 from fp3o.setup import Setup
 from fp3o.sharing import components, share
 from fp3o.spaces import Discrete, EnvSpec
-from fp3o.train import Program, State, learn, split_keys
 from fp3o.types import Trajectory
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, chunk=1)

@@ -20,11 +20,11 @@ from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
 from fp3o.metrics import effective_sample_size, quantiles
 from fp3o.nets import Body, make_actor, make_network, normalise
+from fp3o.program import Program, split_keys
 from fp3o.returns import ValueNorm, explained_variance, gae, huber, standardise
 from fp3o.rollout import collect
 from fp3o.setup import Setup
 from fp3o.spaces import Box, Discrete
-from fp3o.train import Program, split_keys
 
 
 def test_categorical_with_masks() -> None:
@@ -158,12 +158,13 @@ def test_time_limits_bootstrap_or_end() -> None:
 
 
 def test_imports_go_one_way() -> None:
-    """Types -> sharing -> nets -> ... -> learn -> rollout -> train; environments see types only."""
+    """Types -> sharing -> nets -> learn -> program -> plan -> run -> cli; envs see types only."""
     order = [
         "errors", "spaces", "sharing", "policy", "types", "distributions", "nets", "optim",
-        "returns", "metrics", "algorithms", "config", "setup", "batch", "losses", "learn", "envs",
-        "rollout", "train", "tasks", "plan", "storage", "loggers", "progress", "report", "render",
-        "run", "doctor", "experiments", "cli",
+        "returns", "metrics", "algorithms", "config", "setup", "artefact", "batch", "losses",
+        "learn", "envs", "rollout", "program", "presets", "tasks", "plan", "evaluation", "storage",
+        "provenance", "loggers", "progress", "reports", "film", "run", "experiments", "catalogue",
+        "doctor", "cli", "__main__",
     ]  # fmt: skip
     root = Path(fp3o.__file__).parent
     for path in root.rglob("*.py"):

@@ -12,8 +12,8 @@ from fp3o.envs.base import Vectorised
 from fp3o.envs.host_probe import HostCue, HostProbe
 from fp3o.envs.probe import PROBES, Cue
 from fp3o.nets import normalise
+from fp3o.program import Program, State
 from fp3o.rollout import evaluate
-from fp3o.train import Program, State
 
 SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 0, 1)}
 SOLVED = {"credit": 0.98, "roles": 0.98, "memory": 0.98, "unequal": 0.98}
@@ -71,7 +71,9 @@ def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
     state = program.init(0)
     for _ in range(60):
         state, _ = program.iterate(state)
-    returns = program.evaluate(state, Vectorised(PROBES["target"], 256), seed=1, num_steps=1)
+    returns = program.evaluate(
+        state.learner.actor, Vectorised(PROBES["target"], 256), program.keys(0, 1), num_steps=1
+    )
     assert float(returns.mean()) > -0.03  # blind: -0.21
 
 
@@ -94,7 +96,9 @@ def test_cannot_solve(task: str, changes: dict[str, object], best: float) -> Non
     state = program.init(0)
     for _ in range(40):
         state, _ = program.iterate(state)
-    returns = program.evaluate(state, Vectorised(PROBES[task], 256), seed=1, num_steps=3)
+    returns = program.evaluate(
+        state.learner.actor, Vectorised(PROBES[task], 256), program.keys(0, 1), num_steps=3
+    )
     assert float(returns.mean()) <= best + 1e-6
 
 
@@ -128,7 +132,7 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
     for _ in range(20):
         state, _ = program.iterate(state)
     judge = Vectorised(PROBES["credit"], 128)
-    returns = program.evaluate(state, judge, seed=1, num_steps=3)
+    returns = program.evaluate(state.learner.actor, judge, program.keys(0, 1), num_steps=3)
     assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.98)
 
 

@@ -13,8 +13,8 @@ from fp3o.config import Config, Rates
 from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES, Probe, probe
 from fp3o.errors import NonFiniteError
+from fp3o.program import Program
 from fp3o.setup import Setup
-from fp3o.train import Program
 
 SPEC = PROBES["credit"].spec
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=1)

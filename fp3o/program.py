@@ -1,7 +1,7 @@
 """Training: one iteration as one program, for one seed or many, on JAX or host environments."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -58,17 +58,25 @@ def learn(
     )
     score = judged["advantage_size"]
     learner, improved = improve(setup, rates, learner, batch, residual, score, key)
-    metrics = judged | improved | episodes(finished) | {"fault": first_fault(trajectory)}
+    metrics = (
+        judged
+        | improved
+        | episodes(finished, setup.spec.shares)
+        | {"fault": first_fault(trajectory)}
+    )
     return learner, carry._replace(critic_memory=memory, tally=tally), metrics
 
 
-def episodes(finished: Finished) -> Metrics:
-    """Number of episodes that ended in the rollout, their mean return and length (NaN if none)."""
+def episodes(finished: Finished, shares: int) -> Metrics:
+    """Number of episodes that ended in the rollout, one agent's mean return, their mean length.
+
+    The means are NaN where no episode ended.
+    """
     ended, number = finished.ended, finished.ended.sum()
     mean = lambda x: jnp.where(number > 0, (x * ended).sum() / jnp.maximum(number, 1), jnp.nan)  # noqa: E731
     return {
         "episodes": number,
-        "episode_return": mean(finished.team_return),
+        "episode_return": mean(finished.team_return) / shares,
         "episode_length": mean(finished.length),
     }
 
@@ -125,7 +133,7 @@ class Program:
         self._decide = self._compiled(partial(decide, self.setup))
         # Host rollouts are stacked step by step, so their seeds are the second axis.
         self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
-        self._plays: dict[tuple[Env, int], Callable[..., Array]] = {}
+        self._plays: dict[tuple[Env, int, bool], Callable[..., Array]] = {}
 
     def rates(self) -> Rates:
         """The configured rates, for every seed."""
@@ -153,15 +161,30 @@ class Program:
         refuse_fault(metrics.pop("fault"), self.setup.spec.name)
         return state, metrics
 
-    def evaluate(self, state: State, env: Env, seed: int, num_steps: int) -> Float[Array, "*s e"]:
-        """Deterministic returns of the first episodes in separate (pure) environments."""
-        plan = env, num_steps
+    def evaluate(
+        self, rows: Any, env: Env, keys: Array, num_steps: int, deterministic: bool = True
+    ) -> Float[Array, "*s e"]:
+        """Returns of the first episodes of every seed's actor in separate (pure) environments."""
+        plan = env, num_steps, deterministic
         if plan not in self._plays:
-            play = partial(rollout.evaluate, self.setup, env, num_steps=num_steps)
-            self._plays[plan] = self._compiled(play, in_axes=(0, None))
-        return self._plays[plan](state.learner.actor, jax.random.key(seed))
+            play = partial(
+                rollout.evaluate, self.setup, env, num_steps=num_steps, deterministic=deterministic
+            )
+            self._plays[plan] = self._compiled(play)
+        return self._plays[plan](rows, keys)
 
-    def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
+    def keys(self, seed: int, *purpose: int) -> Array:
+        """Randomness apart from training's for `seed, seed + 1, ...`: one stream a purpose."""
+        seeds = range(seed, seed + (self.num_seeds or 1))
+        streams = [reduce(jax.random.fold_in, purpose, jax.random.key(s)) for s in seeds]
+        return jnp.stack(streams) if self.num_seeds else streams[0]
+
+    def compile(self, state: State) -> None:
+        """Compile an iteration for states like this one ahead of time."""
+        if not self.on_host:
+            self._iterate = self._iterate.lower(state, self.rates()).compile()
+
+    def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Any:
         return jax.jit(jax.vmap(function, in_axes) if self.num_seeds else function)
 
     def _iterate_on_host(self, state: State, rates: Rates) -> tuple[State, Metrics]:

@@ -1,0 +1,68 @@
+"""Environment steps a second of whole training on the particle tasks: playing and learning.
+
+    python benchmarks/particles.py
+
+`baseline` has the sizes of JaxMARL's feed-forward IPPO script on simple_spread (64 environments x
+128 steps, 4 epochs x 4 minibatches, two layers of 64 with tanh, one network for all agents, no
+agent id), so that the two can be run one after the other on a machine. The others are the paper's
+recurrent presets. The fastest of several iterations counts; compiling is said apart.
+"""
+
+import argparse
+import time
+
+import jax
+
+from fp3o.evaluation import program_of
+from fp3o.plan import Plan, change, draft
+
+BASELINE = {
+    "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,
+    "minibatches": 4, "hidden": (64, 64), "recurrent": 0, "chunk": None, "activation": "tanh",
+    "agent_id": False, "actor_lr": 2.5e-4, "critic_lr": 2.5e-4, "max_grad_norm": 0.5, "seeds": 1,
+    "variant": "mpe2",
+}  # fmt: skip
+PAPER = {"seeds": 1}
+
+
+def cases() -> dict[str, Plan]:
+    plans = {"baseline IPPO spread": change(draft("mpe/simple_spread"), BASELINE)}
+    for algorithm in ("ippo", "mappo", "fp3o"):
+        for task in ("simple_spread", "simple_reference", "simple_speaker_listener"):
+            settings = PAPER | {"algorithm": algorithm}
+            plans[f"GRU {algorithm} {task}"] = change(draft(f"mpe/{task}", "paper"), settings)
+    return plans
+
+
+def measure(plan: Plan, seconds: float) -> tuple[float, float, float]:
+    """Seconds to compile, steps a second of the fastest iteration, and over all of them."""
+    program = program_of(plan.check())
+    state = program.init(plan.seed)
+    began = time.perf_counter()
+    program.compile(state)
+    compiled = time.perf_counter() - began
+    state, _ = program.iterate(state)
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        began = time.perf_counter()
+        state, _ = program.iterate(state)
+        jax.block_until_ready(state)
+        times.append(time.perf_counter() - began)
+    steps = plan.steps_per_iteration * plan.seeds
+    return compiled, steps / min(times), steps * len(times) / sum(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Speed of training on the particle tasks.")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of measuring, for each case")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    options = parser.parse_args()
+    print(f"{'case':40} {'compile s':>10} {'steps/s, fastest':>18} {'steps/s, all':>14}")
+    for name, plan in cases().items():
+        if options.only in name:
+            compiled, best, mean = measure(plan, options.seconds)
+            print(f"{name:40} {compiled:10.1f} {best:18,.0f} {mean:14,.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

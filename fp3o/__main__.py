@@ -1,0 +1,7 @@
+"""`python -m fp3o` is the command line."""
+
+import sys
+
+from fp3o.cli import main
+
+sys.exit(main())

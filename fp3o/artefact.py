@@ -1,0 +1,90 @@
+"""Between the engine's rows and the policy folder that NumPy reads."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fp3o.nets import EPSILON
+from fp3o.optim import Layout, Rows
+from fp3o.policy import Card, Policy, PolicyError
+from fp3o.returns import ValueNorm
+from fp3o.setup import Setup
+
+
+def write_policy(
+    folder: str | os.PathLike[str],
+    setup: Setup,
+    actor_rows: Rows,
+    provenance: Mapping[str, Any],
+    norm: ValueNorm | None = None,
+) -> Policy:
+    """Save the actor of one seed as a policy folder, and return the policy as NumPy sees it.
+
+    `provenance` is free: what JSON or NumPy can hold. `norm` adds the scale of the critic's values.
+    Raises `PolicyError` for weights that are not finite; the folder is then left as it was.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor_rows))
+    weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    policy = Policy(_card(setup, provenance, norm), weights)
+    policy.save(folder)
+    return policy
+
+
+def read_actor(policy: Policy, setup: Setup) -> Rows:
+    """The policy's weights as rows of this setup, to evaluate or go on training with.
+
+    The task may be another one as long as the networks are the same.
+    """
+    for name, wanted in _structure(_card(setup, {}, None)).items():
+        if (given := _structure(policy.card)[name]) != wanted:
+            raise PolicyError(f"the policy has {name} {given}, the setup has {wanted}")
+    layout = setup.actor_layout
+    shapes = tuple(
+        jax.ShapeDtypeStruct((max(groups) + 1, rates.size), jnp.float32)
+        for groups, rates in zip(layout.maps, layout.rates, strict=True)
+    )
+    actor = jax.tree_util.tree_map_with_path(
+        lambda path, _: policy.weights[_name(path)], jax.eval_shape(layout.unpack, shapes)
+    )
+    return _pack(layout, actor)
+
+
+# One program each, kept for the layout: step by step, every array would need one of its own.
+
+
+@partial(jax.jit, static_argnums=0)
+def _unpack(layout: Layout, rows: Rows) -> Any:
+    return layout.unpack(rows)
+
+
+@partial(jax.jit, static_argnums=0)
+def _pack(layout: Layout, actor: Any) -> Rows:
+    return layout.pack(actor)
+
+
+def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -> Card:
+    config, value = setup.config, None
+    if norm is not None:
+        mean, std = (tuple(np.asarray(moment, float).tolist()) for moment in norm.moments())
+        value = (mean, std)
+    return Card(
+        setup.spec, tuple(config.hidden), config.recurrent, config.activation, config.std,
+        config.agent_id, setup.actor_sharing, EPSILON, value, provenance,
+    )  # fmt: skip
+
+
+def _structure(card: Card) -> dict[str, Any]:
+    """What two policies must have in common to use the same weights alike."""
+    names = ("hidden", "recurrent", "activation", "std", "agent_id", "sharing", "epsilon")
+    facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
+    return facts | {name: getattr(card, name) for name in names}
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    """`network.hidden.0.weight` from a path of the tree."""
+    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in path)

@@ -1,0 +1,85 @@
+"""What there is to choose from, as data and as tables."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from fp3o.algorithms import ALGORITHMS
+from fp3o.experiments import EXPERIMENTS
+from fp3o.loggers import LOGGERS
+from fp3o.spaces import Box, Discrete
+from fp3o.tasks import TASKS
+
+ALGORITHM_WORDS = {
+    "fp3o": "two steps: everyone alone, then everyone coupled to all others if the condition holds",
+    "mappo": "everyone at once, a critic that sees the state",
+    "ippo": "everyone at once, a critic that sees the agent's own observation",
+    "happo": "one agent after another, in random order, weighted by those before it",
+    "a2po": "one agent after another, semi-greedy order, advantages corrected for those before it",
+    "coppo": "everyone at once, coupled to all others, the product clipped",
+}
+SHARING_WORDS = {
+    "full": "one network for all agents",
+    "partial": "all layers shared but the last",
+    "none": "a network for each agent",
+    "by_type": "one network for each kind of agent",
+    "0,0,1": "your own map from agent to group; [[0,0,0],[0,0,1]]: one map for each layer",
+}
+
+
+def catalogue() -> dict[str, Any]:
+    """Tasks, algorithms, sharings, presets, loggers and experiments."""
+    tasks = {}
+    for task in TASKS.values():
+        spec = task.game().spec
+        tasks[task.name] = {
+            "summary": task.summary,
+            "variants": list(task.variants),
+            "agents": spec.num_agents,
+            "observation": spec.obs_size,
+            "state": spec.state_size,
+            "actions": action_words(spec.actions),
+            "presets": {name: dict(values) for name, values in task.presets.items()},
+        }
+    return {
+        "tasks": tasks,
+        "algorithms": {name: asdict(row) for name, row in ALGORITHMS.items()},
+        "sharings": SHARING_WORDS,
+        "loggers": list(LOGGERS),
+        "experiments": {name: entry.summary for name, entry in EXPERIMENTS.items()},
+    }
+
+
+def action_words(actions: Discrete | Box) -> str:
+    """`5 x 10` choices of each agent, or the lengths of its vectors."""
+    if isinstance(actions, Box):
+        return "vectors of " + ", ".join(map(str, actions.sizes))
+    each = [" x ".join(map(str, own)) for own in actions.sizes]
+    return each[0] if len({*each}) == 1 else ", ".join(each)
+
+
+def tables() -> list[Table]:
+    """The catalogue for people."""
+    found = catalogue()
+    tasks = _table("tasks", "name", "agents", "actions", "variants", "presets", "what")
+    for name, task in found["tasks"].items():
+        words = ", ".join(task["variants"]), ", ".join(task["presets"]) or "-"
+        tasks.add_row(name, str(task["agents"]), task["actions"], *words, task["summary"])
+    algorithms = _table("algorithms (--algorithm NAME, or NAME:field=value)", "name", "what")
+    for name in found["algorithms"]:
+        algorithms.add_row(name, ALGORITHM_WORDS[name])
+    sharings = _table("parameter sharing (--sharing NAME)", "name", "what")
+    for name, words in SHARING_WORDS.items():
+        sharings.add_row(name, words)
+    experiments = _table("experiments (fp3o experiment NAME)", "name", "what")
+    for name, words in found["experiments"].items():
+        experiments.add_row(name, words)
+    return [tasks, algorithms, sharings, experiments]
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in columns:
+        table.add_column(name, style="cyan" if name == "name" else None)
+    return table

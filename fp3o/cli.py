@@ -1,0 +1,429 @@
+"""The command line: `fp3o COMMAND ...`. Every command is a function of the package with options.
+
+Heavy imports wait until a command is known, so that `fp3o --help` answers at once.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from fp3o.errors import MissingExtraError, NonFiniteError, nearest
+
+Which = Literal["best", "last"]
+Directory = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
+Directories = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR")]
+Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is 0, 1 (it failed), 2 (asked wrongly) or 130 (stopped)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        overview()
+        return 0
+    if words[0] in ("-V", "--version"):
+        from fp3o.provenance import versions
+
+        print(versions()["fp3o"])
+        return 0
+    keep_compiled()
+    try:
+        if words[0] not in COMMANDS:
+            raise ValueError(f"unknown command {words[0]!r}: {nearest(words[0], COMMANDS)}")
+        return COMMANDS[words[0]](words[1:]) or 0
+    except KeyboardInterrupt:
+        complain("stopped")
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone; there is nobody to tell
+        return 1
+    except Exception as error:
+        if os.environ.get("FP3O_DEBUG"):
+            raise
+        if not isinstance(error, known_errors()):
+            raise
+        complain(str(error))
+        return 2 if isinstance(error, ValueError) else 1
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs on the disk: a second run of the same kind starts in seconds."""
+    folder = os.environ.get("FP3O_CACHE") or Path.home() / ".cache" / "fp3o"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")
+
+
+def known_errors() -> tuple[type[Exception], ...]:
+    """Errors whose message is all that a person needs; others are ours, and keep their trace."""
+    from fp3o.storage import RunError
+
+    return (ValueError, RunError, MissingExtraError, NonFiniteError, OSError)
+
+
+def complain(text: str) -> None:
+    """One line on the error stream."""
+    console = Console(stderr=True)
+    console.print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def overview() -> None:
+    """The commands in one table."""
+    console = Console()
+    console.print(
+        "[bold]fp3o[/]: cooperative multi-agent PPO that works with any parameter sharing"
+    )
+    table = Table.grid(padding=(0, 2))
+    for name, command in COMMANDS.items():
+        table.add_row(f"  [cyan]fp3o {name}[/]", (command.__doc__ or "").splitlines()[0])
+    console.print(table)
+    console.print("Options of a command: [cyan]fp3o COMMAND --help[/]")
+
+
+# train ------------------------------------------------------------------------------------------
+
+
+def train(argv: Sequence[str]) -> int:
+    """Train a team on a task; without arguments, a demo."""
+    from fp3o.plan import change, draft, read_settings
+    from fp3o.progress import display
+    from fp3o.run import start
+
+    words = list(argv)
+    task = words[0] if words and not words[0].startswith("-") else None
+    # The defaults depend on these two, so they are read before the options are made.
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--preset")
+    early.add_argument("--config")
+    told, _ = early.parse_known_args(words)
+    filed = read_settings(told.config) if told.config else {}
+    plan = change(draft(task or filed.get("task"), told.preset), filed)
+    plan = change(plan, {"task": task}) if task else plan
+    options = ask(train_options(plan), words, "train", train)
+    chosen = {"task": options.task}
+    for group in (options.run, options.learner, options.rates):
+        chosen |= vars(group)
+    style = "quiet" if options.quiet else "auto"
+    loggers = [name for name in options.loggers if name != "none"]
+    run = start(change(plan, chosen).check(), options.out, display(style), loggers)
+    return conclude(run, options.quiet)
+
+
+def train_options(plan: Any) -> type:
+    """The options of `train`: every setting, with the plan's values as defaults."""
+    from fp3o.loggers import LOGGERS
+    from fp3o.plan import GROUPS, SETTINGS, flatten
+
+    values, about_task = flatten(plan), tyro.conf.arg(help=SETTINGS["task"].help, metavar="TASK")
+    fields: list[Any] = [
+        ("task", Annotated[tyro.conf.Positional[str], about_task], field(default=plan.task)),
+        _option("out", str | None, "Directory of the run; none: a new one under runs/."),
+        _option("preset", str | None, "Settings by name (see `fp3o list`)."),
+        _option("config", str | None, "File of settings: JSON, TOML or a run's config.json."),
+        _option("loggers", tuple[str, ...], f"Also log to: {', '.join(LOGGERS)}, none.",
+                ("tensorboard",)),
+        _option("quiet", bool, "Print nothing but errors.", False),
+    ]  # fmt: skip
+    for group, (names, title) in GROUPS.items():
+        options = [_setting(SETTINGS[name], values[name]) for name in names if name != "task"]
+        kind = make_dataclass(group, options)
+        kind.__doc__ = title
+        fields.append((group, kind, field(default_factory=kind)))
+    return make_dataclass("Train", fields)
+
+
+def _option(name: str, kind: Any, words: str, default: Any = None) -> tuple[str, Any, Any]:
+    return name, Annotated[kind, tyro.conf.arg(help=words)], field(default=default)
+
+
+def _setting(setting: Any, value: Any) -> tuple[str, Any, Any]:
+    kind: Any = {int: Count, tuple: tuple[int, ...]}.get(setting.kind, setting.kind)
+    if isinstance(value, list):
+        value = tuple(value) if setting.kind is tuple else json.dumps(value)
+    return _option(setting.name, kind | None if setting.optional else kind, setting.help, value)
+
+
+def conclude(run: Any, quiet: bool) -> int:
+    """Say how a run ended: the table, the figure, the report, and what can be done next."""
+    if not run.finished:
+        return 130
+    if quiet:
+        return 0
+    from fp3o.reports import summary_table
+
+    console = Console()
+    console.print(summary_table([run.path]))
+    say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731
+    say(f"figure   {run.path / 'figures' / 'learning_curves.png'}")
+    say(f"report   {run.path / 'report.html'}")
+    say(f"watch    fp3o render {run.path} --out episode.gif")
+    say(f"load     fp3o.Policy.load({str(run.path)!r})")
+    return 0
+
+
+# the rest ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Resume:
+    """Options of `resume`."""
+
+    run: Directory
+    """The run directory."""
+    steps: "Count | None" = None
+    """Train up to this many steps instead of the planned number."""
+    loggers: tuple[str, ...] = ("tensorboard",)
+    """Where metrics go, too."""
+    quiet: bool = False
+    """Print nothing but errors."""
+
+
+def resume(argv: Sequence[str]) -> int:
+    """Go on with a run that was stopped, exactly where it stood."""
+    options = ask(Resume, argv, "resume", resume)
+    from fp3o.run import resume as go_on
+
+    style = "quiet" if options.quiet else "auto"
+    run = go_on(options.run, steps=options.steps, progress=style, loggers=options.loggers)
+    return conclude(run, options.quiet)
+
+
+@dataclass
+class Evaluate:
+    """Options of `evaluate`."""
+
+    run: Directory
+    """A run directory or a policy folder."""
+    episodes: "Count" = 1000
+    """Episodes of each policy."""
+    which: Which = "last"
+    """The last policy of every seed, or the best one by the evaluations in training."""
+    stochastic: bool = False
+    """Draw actions instead of taking the most likely ones."""
+    seed: int = 0
+    """Seed of the episodes."""
+    json: bool = False
+    """Print JSON."""
+
+
+def evaluate(argv: Sequence[str]) -> int:
+    """Play many episodes with trained policies and say what they earn."""
+    options = ask(Evaluate, argv, "evaluate", evaluate)
+    from fp3o.evaluation import evaluate as judge
+
+    found = judge(
+        options.run, options.episodes, which=options.which, seed=options.seed,
+        deterministic=not options.stochastic,
+    )  # fmt: skip
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    how = "drawn" if options.stochastic else "most likely"
+    table = Table(title=f"{found['task']}: {options.episodes} episodes, {how} actions")
+    for title in ("policy", "return of an agent", "spread of episodes", "team's sum"):
+        table.add_column(title, justify="left" if title == "policy" else "right")
+    for row in found["policies"]:
+        add_result(table, row["name"], row, found["agents"])
+    table.add_section()
+    for name, row in found["references"].items():
+        add_result(table, f"[dim]{name}[/]", row, found["agents"])
+    Console().print(table)
+    return 0
+
+
+def add_result(table: Table, name: str, row: Any, agents: int) -> None:
+    """One line of the table of an evaluation."""
+    table.add_row(
+        name, f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}",
+        f"{agents * row['return']:.2f}",
+    )  # fmt: skip
+
+
+@dataclass
+class Render:
+    """Options of `render`."""
+
+    run: Directory
+    """A run directory or a policy folder."""
+    out: str = "episode.gif"
+    """The film: a name that ends in .gif or .mp4."""
+    episodes: int = 3
+    """Episodes to film."""
+    which: Which = "best"
+    """The best or the last policy."""
+    policy_seed: int | None = None
+    """Which seed's policy; none: the one with the best evaluation."""
+    seed: int = 0
+    """Seed of the episodes."""
+    fps: int = 8
+    """Steps a second."""
+
+
+def render(argv: Sequence[str]) -> None:
+    """Film episodes of a trained team as GIF or MP4."""
+    options = ask(Render, argv, "render", render)
+    from fp3o.film import render as film
+    from fp3o.policy import Policy
+
+    policy = Policy.load(options.run, which=options.which, seed=options.policy_seed)
+    with Console(stderr=True).status("filming ..."):
+        path = film(policy, options.out, options.episodes, options.seed, options.fps)
+    print(path)
+
+
+@dataclass
+class Report:
+    """Options of `report`."""
+
+    runs: Directories
+    """Run directories."""
+    out: str = "report.html"
+    """The report."""
+
+
+def report(argv: Sequence[str]) -> None:
+    """One HTML page and figures about one or many runs."""
+    options = ask(Report, argv, "report", report)
+    if not options.runs:
+        raise ValueError("name one run directory or more: fp3o report DIR... --out report.html")
+    from fp3o.reports import report as write
+
+    with Console(stderr=True).status("drawing ..."):
+        path = write(options.runs, options.out)
+    print(path)
+
+
+@dataclass
+class Export:
+    """Options of `export`."""
+
+    run: Directory
+    """A run directory or a policy folder."""
+    out: str
+    """The folder to write."""
+    which: Which = "best"
+    """The best or the last policy."""
+    policy_seed: int | None = None
+    """Which seed's policy; none: the one with the best evaluation."""
+
+
+def export(argv: Sequence[str]) -> None:
+    """Copy one trained policy into a folder of its own, to be loaded anywhere."""
+    options = ask(Export, argv, "export", export)
+    from fp3o.policy import Policy
+
+    Policy.load(options.run, which=options.which, seed=options.policy_seed).save(options.out)
+    print(options.out)
+
+
+@dataclass
+class List:
+    """Options of `list`."""
+
+    json: bool = False
+    """Print JSON."""
+
+
+def list_all(argv: Sequence[str]) -> None:
+    """Tasks, algorithms, sharings and presets."""
+    options = ask(List, argv, "list", list_all)
+    from fp3o.catalogue import catalogue, tables
+
+    if options.json:
+        print(json.dumps(catalogue(), indent=2))
+        return
+    for table in tables():
+        Console().print(table)
+
+
+@dataclass
+class Doctor:
+    """Options of `doctor`."""
+
+    json: bool = False
+    """Print JSON."""
+
+
+def doctor(argv: Sequence[str]) -> int:
+    """Versions, devices, what can run here, and how to mend what cannot."""
+    options = ask(Doctor, argv, "doctor", doctor)
+    from fp3o.doctor import examine, table
+
+    findings = examine()
+    if options.json:
+        print(json.dumps([finding._asdict() for finding in findings], indent=2))
+    else:
+        Console().print(table(findings))
+    return int(any(finding.needed and not finding.well for finding in findings))
+
+
+@dataclass
+class Experiment:
+    """Options of `experiment`."""
+
+    name: Name
+    """Which one (`fp3o list`)."""
+    out: str = "experiments"
+    """Directory of its runs and results; what is finished there is not done again."""
+    part: str = ""
+    """Only the runs whose name contains this."""
+    steps: "Count | None" = None
+    """Fewer steps than the paper, for a quick look."""
+
+
+def experiment(argv: Sequence[str]) -> int:
+    """A table or figure of the paper again: train what is missing, then write the results."""
+    options = ask(Experiment, argv, "experiment", experiment)
+    from fp3o.experiments import conduct
+
+    return conduct(options.name, Path(options.out), options.part, options.steps)
+
+
+def parse_count(text: str) -> int:
+    """`1e6`, `2_000_000`, `3M` or `250k` as a whole number."""
+    sizes = {"k": 1e3, "M": 1e6, "G": 1e9}
+    number, size = (text[:-1], sizes[text[-1]]) if text[-1:] in sizes else (text, 1)
+    value = float(number) * size
+    if value != int(value):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(value)
+
+
+Count = Annotated[
+    int,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1, metavar="INT", instance_from_str=lambda words: parse_count(words[0]),
+        is_instance=lambda x: isinstance(x, int), str_from_instance=lambda x: [str(x)],
+    ),
+]  # fmt: skip
+"""A whole number that may be written as 1e6 or 3M."""
+
+
+def ask(options: type, argv: Sequence[str], name: str, command: Callable[..., Any]) -> Any:
+    """Read a command's options."""
+    return tyro.cli(
+        options, prog=f"fp3o {name}", description=command.__doc__, args=list(argv),
+        config=(tyro.conf.OmitArgPrefixes,),
+    )  # fmt: skip
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
+    "train": train,
+    "resume": resume,
+    "evaluate": evaluate,
+    "render": render,
+    "report": report,
+    "export": export,
+    "list": list_all,
+    "doctor": doctor,
+    "experiment": experiment,
+}
+"""The commands by name."""

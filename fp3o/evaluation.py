@@ -1,0 +1,139 @@
+"""Judging policies apart from training: own environments, own random streams, the same for all.
+
+Returns are those of one agent: the mean over the team, summed over the episode.
+"""
+
+import math
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from fp3o.artefact import read_actor
+from fp3o.config import Config
+from fp3o.envs.base import Vectorised
+from fp3o.envs.mpe_scripted import play
+from fp3o.plan import Plan
+from fp3o.policy import Policy
+from fp3o.program import Program
+from fp3o.tasks import find
+
+DURING, LAST, BEST, ASKED, SCRIPTED = range(1, 6)
+"""Purposes of random streams: evaluations in training, the two final ones, those on demand."""
+
+
+def program_of(plan: Plan) -> Program:
+    """The program that trains and judges the plan's seeds."""
+    game = plan.description.game(plan.variant)
+    num_seeds = plan.seeds if plan.seeds > 1 else None
+    return Program(Vectorised(game, plan.config.num_envs), plan.config, num_seeds)
+
+
+def returns_of(
+    program: Program,
+    plan: Plan,
+    rows: Any,
+    episodes: int,
+    purpose: tuple[int, ...],
+    deterministic: bool = True,
+) -> np.ndarray:
+    """Returns of `episodes` episodes of every seed's actor, `(seeds, episodes)`.
+
+    They are played in equal parts, so evaluations of all lengths share one compiled program.
+    """
+    part = min(plan.eval_episodes, episodes)
+    env = Vectorised(plan.description.game(plan.variant), part)
+    played = [
+        np.asarray(
+            program.evaluate(
+                rows, env, program.keys(plan.seed, *purpose, i), plan.description.limit,
+                deterministic,
+            )
+        ).reshape(plan.seeds, part)
+        for i in range(math.ceil(episodes / part))
+    ]  # fmt: skip
+    return np.concatenate(played, axis=1)[:, :episodes]
+
+
+def summary(returns: np.ndarray) -> dict[str, float]:
+    """Mean of some returns, their spread, and the mean's standard error."""
+    spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
+    return {
+        "return": float(returns.mean()),
+        "std": spread,
+        "stderr": spread / math.sqrt(returns.size),
+    }
+
+
+@cache
+def references(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
+    """What the task's scripted policies earn, to compare a trained team with."""
+    description = find(task)
+    if description.scripted is None:
+        return {}
+    game, key = description.game(variant), jax.random.fold_in(jax.random.key(0), SCRIPTED)
+    earned = {
+        name: np.asarray(play(game, policy, key, episodes))
+        for name, policy in description.scripted(game).items()
+    }
+    return {name: {**summary(returns), "episodes": episodes} for name, returns in earned.items()}
+
+
+def evaluate(
+    path: str | Path,
+    episodes: int = 1000,
+    *,
+    which: str = "last",
+    seed: int = 0,
+    deterministic: bool = True,
+) -> dict[str, Any]:
+    """Play `episodes` episodes with every seed's policy of a run, or with one policy folder.
+
+    The random streams are those of neither training nor its evaluations.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, got {episodes}")
+    rows, spec = [], None
+    for number, (name, folder) in enumerate(folders(Path(path), which).items()):
+        policy = Policy.load(folder)
+        spec, plan = policy.card.spec, plan_of_policy(policy, seed + number, episodes)
+        program = _player(replace(plan, seed=0))
+        actor = read_actor(policy, program.setup)
+        returns = returns_of(program, plan, actor, episodes, (ASKED,), deterministic)
+        rows.append({"name": name, **summary(returns)})
+    assert spec is not None  # `folders` names at least one
+    task, _, variant = spec.name.partition(":")
+    return {
+        "task": spec.name,
+        "agents": spec.num_agents,
+        "episodes": episodes,
+        "deterministic": deterministic,
+        "policies": rows,
+        "references": references(task, variant or None, episodes),
+    }
+
+
+def folders(path: Path, which: str) -> dict[str, Path]:
+    """The policy folders a path stands for: those of all seeds of a run, or itself."""
+    found = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
+    return {f"{folder.parent.name} {which}": folder for folder in found} or {path.name: path}
+
+
+def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
+    """A plan whose program can play this policy (it is never trained)."""
+    card = policy.card
+    task, _, variant = card.spec.name.partition(":")
+    config = Config(
+        sharing=card.sharing, hidden=card.hidden, recurrent=card.recurrent, std=card.std,
+        activation=card.activation, agent_id=card.agent_id, num_envs=1, rollout=1, chunk=1,
+    )  # fmt: skip
+    part = min(episodes, 500)
+    return Plan(task=task, variant=variant or None, config=config, seed=seed, eval_episodes=part)
+
+
+@cache
+def _player(plan: Plan) -> Program:
+    return program_of(plan)

@@ -1,0 +1,58 @@
+"""The paper's tables and figures: each is a grid of plans and a way to write them down."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fp3o.errors import nearest
+from fp3o.experiments import mpe
+from fp3o.plan import Plan, change
+from fp3o.progress import display
+from fp3o.reports import report
+from fp3o.run import resume, start
+from fp3o.storage import RunDirectory
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Plans by the name of their run, and how finished runs become a page of results."""
+
+    summary: str
+    plans: Callable[[], Iterator[tuple[str, Plan]]]
+    write: Callable[[Sequence[Path], Path], Path]
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "mpe": Experiment(
+        "particle tasks x sharing x six algorithms (the paper's appendix)", mpe.plans, mpe.write
+    ),
+}
+"""The experiments by name."""
+
+
+def conduct(name: str, out: Path, part: str = "", steps: int | None = None) -> int:
+    """Train what is not finished, then write the results of what is."""
+    if name not in EXPERIMENTS:
+        raise ValueError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
+    experiment, console, runs = EXPERIMENTS[name], Console(), []
+    plans = [(label, plan) for label, plan in experiment.plans() if part in label]
+    for number, (label, plan) in enumerate(plans, 1):
+        directory = RunDirectory(out / label)
+        if not (directory.path / "results.json").exists():
+            console.print(f"[bold]{number}/{len(plans)}[/] {label}")
+            if directory.exists():
+                run = resume(directory.path)
+            else:
+                chosen = change(plan, {"steps": steps}) if steps else plan
+                run = start(chosen.check(), directory.path, display(), ("tensorboard",))
+            if not run.finished:
+                console.print(f"stopped: the same command goes on from here ({out})")
+                return 130
+        runs.append(directory.path)
+    if not runs:
+        raise ValueError(f"no run of {name} has {part!r} in its name")
+    console.print(f"results  {experiment.write(runs, out)}")
+    console.print(f"report   {report(runs, out / 'report.html')}")
+    return 0

@@ -1,0 +1,186 @@
+"""A policy's folder: found in a run, read without trust, replaced as a whole."""
+
+import math
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from fp3o.errors import nearest
+from fp3o.policy.card import CARD, WEIGHTS, Card, read_card, seal
+from fp3o.policy.schema import PolicyError, check, read_json, show
+
+WHICH = ("best", "last")
+"""The policies a run keeps of every seed."""
+MAX_TEXT = 4 * 2**20
+"""Largest `policy.json`, in bytes."""
+MAX_HEADER = 2**20
+"""Largest header of the weights, in bytes."""
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with a file into a PolicyError that names it."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+        raise PolicyError(f"{path}: {error}") from None
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def load_card(folder: Path) -> tuple[Card, dict[str, Any]]:
+    """The card of a folder, and what it says about the file of weights."""
+    with about(folder / CARD):
+        return read_card(_read(folder / CARD, MAX_TEXT))
+
+
+def load_weights(folder: Path, card: Card, sealed: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a folder, which must be exactly those of its card."""
+    size = 4 * card.num_numbers
+    with about(folder / WEIGHTS):
+        data = _read(folder / WEIGHTS, 8 + MAX_HEADER + size)
+        if len(data) != sealed["bytes"]:
+            raise PolicyError(f"has {len(data)} bytes, {CARD} says {sealed['bytes']}")
+        if seal(data)["sha256"] != sealed["sha256"]:
+            raise PolicyError(f"is not the file {CARD} was written for: the checksums differ")
+        length = int.from_bytes(data[:8], "little")
+        if length > MAX_HEADER or len(data) != 8 + length + size:
+            given = f"a header of {length} bytes in a file of {len(data)}"
+            raise PolicyError(f"has {given}; the arrays of {CARD} take {size}")
+        _check_header(data[8 : 8 + length], card)
+        return safetensors.numpy.load(data)  # checks that the offsets cover the data exactly
+
+
+def _check_header(text: bytes, card: Card) -> None:
+    header = check(read_json(text), dict, "the header")
+    header.pop("__metadata__", None)
+    card.check_names(header)
+    for name, shape in card.shapes().items():
+        entry = check(header[name], dict, name)
+        if (entry.get("dtype"), entry.get("shape")) != ("F32", list(shape)):
+            given = f"{show(entry.get('dtype'))} {show(str(entry.get('shape')))}"
+            raise PolicyError(f"{name} must be 'F32' '{list(shape)}', got {given}")
+
+
+def _read(path: Path, most: int) -> bytes:
+    """The content of a plain file; links, pipes and larger files are refused unread."""
+    if path.is_symlink():
+        raise PolicyError("is a symbolic link; a policy folder holds plain files")
+    if not path.exists():
+        raise PolicyError("is missing")
+    # Opening a pipe would wait for a writer, and a link may take the file's place meanwhile.
+    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")]
+    with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise PolicyError("is no plain file")
+        if info.st_size > most:
+            raise PolicyError(f"has {info.st_size} bytes, at most {most} are allowed")
+        return file.read(info.st_size)
+
+
+# Finding -----------------------------------------------------------------------------------------
+
+
+def find(path: Path, which: str, seed: int | None) -> Path:
+    """The policy folder meant by a path: itself, or one of a run's (without a seed, the best)."""
+    if any(os.path.lexists(path / name) for name in (CARD, WEIGHTS)):
+        return path
+    root = path / "policy"
+    if not root.is_dir():
+        raise PolicyError(_absent(path))
+    if which not in WHICH:
+        raise PolicyError(f"unknown policy {which!r}: {nearest(which, WHICH)}")
+    known = {
+        (int(folder.name[5:]), name): folder / name
+        for folder in root.iterdir()
+        for name in WHICH
+        if re.fullmatch("seed-[0-9]{1,18}", folder.name) and (folder / name).is_dir()
+    }
+    meant = [key for key in sorted(known) if key[1] == which and seed in (None, key[0])]
+    if not meant:
+        wanted = f"seed-{'*' if seed is None else seed}/{which}"
+        names = [f"seed-{k}/{name}" for k, name in known]
+        raise PolicyError(f"{root} has no {wanted}: {nearest(wanted, names)}")
+    return max((known[key] for key in meant), key=_score)
+
+
+def _absent(path: Path) -> str:
+    if path.is_dir():
+        return f"{path} holds neither {CARD} nor a run's policy/seed-<k>/best"
+    if path.exists():
+        return f"{path} is a file: give the policy folder or the run directory"
+    if not path.parent.is_dir():
+        return f"{path} does not exist"
+    folders = sorted(entry.name for entry in path.parent.iterdir() if entry.is_dir())
+    return f"{path} does not exist: {nearest(path.name, folders[:50])}"
+
+
+def _score(folder: Path) -> float:
+    """The return of a policy's evaluation; -inf where it is unknown."""
+    evaluation = load_card(folder)[0].provenance.get("evaluation")
+    value = evaluation.get("return") if isinstance(evaluation, dict) else None
+    if isinstance(value, (int, float)) and abs(value) < 1e300:
+        return float(value)
+    return -math.inf
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def save(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:
+    """Write the folder; nothing is written that could not be read back."""
+    data = safetensors.numpy.save(dict(weights))
+    text = card.text(data)
+    with about(target / CARD):
+        if len(text) > MAX_TEXT:
+            raise PolicyError(f"would have {len(text)} bytes, at most {MAX_TEXT} are allowed")
+        read_card(text)
+    _swap_in({WEIGHTS: data, CARD: text}, target)
+
+
+def _swap_in(files: dict[str, bytes], target: Path) -> None:
+    """Put a new folder in the place of an old one, if there is one: never a mixture of both."""
+    if target.exists() and not (target.is_dir() and {*os.listdir(target)} <= {*files}):
+        raise PolicyError(f"{target} exists and is no policy folder: it is not replaced")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
+    try:
+        new.mkdir()
+        for name, content in files.items():
+            with open(new / name, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        _sync(new)
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+        _sync(target.parent)
+    finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        for folder in (new, old):
+            for name in files:
+                (folder / name).unlink(missing_ok=True)
+            if folder.exists():
+                folder.rmdir()
+
+
+def _sync(folder: Path) -> None:
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,108 @@
+"""A trained policy of a whole team, its folder, and one of its agents alone."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fp3o.policy import files
+from fp3o.policy.card import WEIGHTS, Card
+from fp3o.policy.schema import PolicyError, show
+from fp3o.policy.team import Team
+from fp3o.spaces import Box
+
+
+class Agent:
+    """One agent alone, with a copy of only the numbers it uses: for decentralised execution.
+
+    Nothing is padded: observations may have the agent's own length, Box actions have its own
+    dimensions, `legal` its own choices. Arrays are those of `Policy.act` without the agent axis.
+
+        robot = fp3o.Policy.load("runs/my-run").agent(2)
+        action, memory = robot.act(observation, memory)
+    """
+
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], index: int):
+        self.index = index
+        self._team = Team(card, weights, (index,))
+        actions = card.spec.actions
+        self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
+
+    def initial_memory(self, *batch: int) -> np.ndarray:
+        """The empty memory at the start of an episode, `(*batch, h)`."""
+        return self._team.initial_memory(*batch)[..., 0, :]
+
+    def act(
+        self,
+        obs: Any,
+        memory: np.ndarray | None = None,
+        legal: Any = None,
+        deterministic: bool = True,
+        random: np.random.Generator | None = None,
+        start: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `Policy.act` for this agent: obs `(*batch, f_i)` to actions `(*batch, d)`."""
+        actions, after = self._team.act(
+            [obs],
+            None if memory is None else memory[..., None, :],
+            None if legal is None else [legal],
+            deterministic, random, start,
+        )  # fmt: skip
+        return actions[..., 0, self._own], after[..., 0, :]
+
+
+class Policy(Team):
+    """A trained policy of a whole team, in NumPy; it never changes and may be used by threads.
+
+        policy = fp3o.Policy.load("runs/my-run")
+        actions, memory = policy.act(obs)                 # an episode begins
+        actions, memory = policy.act(obs, memory)         # and goes on
+        actions, memory = policy.act(obs, memory, deterministic=False, random=generator)
+
+    `card` says what it is and where it comes from; `weights` are the arrays as they were trained.
+    """
+
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray]):
+        card.check_names(weights)
+        self.weights = {name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}
+        for name, shape in card.shapes().items():
+            array = self.weights[name]
+            if array.dtype != np.float32 or array.shape != shape:
+                given = f"{array.dtype} {array.shape}"
+                raise PolicyError(f"{name} must be float32 {shape}, got {given}")
+            if not np.isfinite(array).all():
+                raise PolicyError(f"{name} holds numbers that are not finite")
+        super().__init__(card, self.weights, range(card.spec.num_agents))
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], which: str = "best", seed: int | None = None
+    ) -> "Policy":
+        """Read and check a policy folder, or one of a run's policies.
+
+        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` say which of
+        them; without a seed, the one with the highest evaluated return. Raises `PolicyError`.
+        """
+        folder = files.find(Path(path), which, seed)
+        card, sealed = files.load_card(folder)
+        weights = files.load_weights(folder, card, sealed)
+        with files.about(folder / WEIGHTS):
+            return cls(card, weights)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the folder; an older policy there is replaced as a whole, anything else refused."""
+        target = Path(folder).resolve()
+        files.save(self.card, self.weights, target)
+        return target
+
+    def agent(self, index: int) -> Agent:
+        """One agent alone, independent of this object."""
+        if not 0 <= index < len(self._agents):
+            raise ValueError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
+        return Agent(self.card, self.weights, index)
+
+    def __repr__(self) -> str:
+        spec, where = self.card.spec, self.card.provenance
+        return f"Policy({spec.name!r}, {spec.num_agents} agents, step {show(where.get('step'))})"

@@ -1,0 +1,471 @@
+"""From run directories to statistics, figures, an HTML page and a table."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+import scipy.stats
+
+from fp3o.reports import figures as draw
+from fp3o.reports import read_run, read_runs, report, summary_table, summary_text
+from fp3o.reports import statistics as stats
+from fp3o.reports.canvas import RULES, colours, spread
+from fp3o.reports.diagnostics import diagnostics, panels_of
+from fp3o.reports.markup import Html, svg, tag
+from fp3o.reports.scores import overall, sections
+from fp3o.reports.words import count_text, finding, number_text, score_text
+
+RETURNS = (-5.0, -5.2, -4.8, -5.4, -5.1)
+REFERENCES = {
+    "random": {"return": -34.2, "stderr": 0.6, "episodes": 1000},
+    "still": {"return": -29.4, "stderr": 0.5, "episodes": 1000},
+    "blind": {"return": -10.1, "stderr": 0.16, "episodes": 1000},
+    "planner": {"return": -4.5, "stderr": 0.12, "episodes": 1000},
+}
+
+
+def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) -> dict[str, Any]:
+    """A line of metrics.jsonl of an algorithm with two stages."""
+    stages = [[0.01 * (1 + i + s) for i in range(agents)] for s in range(2)]
+    return {
+        "iteration": iteration, "step": 3200 * iteration, "seed": seed, "episode_return": value - 1,
+        "episode_length": 25.0, "episodes": 128, "kl": stages, "entropy": stages,
+        "clip_fraction": [0.1, 0.2], "gate": [True, iteration % 2 == 0],
+        "condition_new": [3.0, 2.0], "condition_old": [1.0, 2.0],
+        "effective_sample_size": [0.9, None], "value_loss": [0.5, 0.0], **more,
+    }  # fmt: skip
+
+
+def make(
+    path: Path,
+    returns: tuple[float, ...] = RETURNS,
+    finished: bool = True,
+    references: dict[str, Any] | None = None,
+    iterations: int = 12,
+    plain: bool = False,
+    **settings: Any,
+) -> Path:
+    """A small run directory: every seed learns from -30 to its return; `plain`: no diagnostics."""
+    path.mkdir(parents=True)
+    told = {
+        "task": "mpe/simple_reference", "variant": "default", "algorithm": "fp3o",
+        "sharing": "partial", "steps": 38400, "seeds": len(returns), "num_envs": 128, "rollout": 25,
+        "actor_lr": 7e-4, "hidden": [64, 64], "agent_id": False, "chunk": None, **settings,
+    }  # fmt: skip
+    config = {
+        "format": 1, "settings": told, "agents": 2, "versions": {"fp3o": "0.1.0", "jax": "0.10.2"},
+        "commit": None, "device": "cpu", "created": "2026-11-15", "command": "fp3o train",
+    }  # fmt: skip
+    (path / "config.json").write_text(json.dumps(config))
+    rows = []
+    for k in range(iterations + 1):
+        for seed, end in enumerate(returns):
+            value = -30 + (end + 30) * k / iterations
+            judged = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
+            place = {"iteration": k, "step": 3200 * k, "seed": seed, **judged}
+            short = place | ({"episode_return": value - 1} if k else {})
+            rows.append(short if plain or k == 0 else line(k, seed, value, **judged))
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if finished:
+        last = [
+            {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
+            for seed, end in enumerate(returns)
+        ]
+        results = {
+            "format": 1, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
+            "steps_per_second": 24900.0, "evaluation": {"episodes": 1000, "deterministic": True},
+            "last": last, "best": [{**row, "step": 35200} for row in last],
+            "references": REFERENCES if references is None else references,
+        }  # fmt: skip
+        (path / "results.json").write_text(json.dumps(results))
+    return path
+
+
+class Page(HTMLParser):
+    """Reads a page as a browser would: tags must match, text and addresses are collected."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.ids: list[str] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+        self._attributes(attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._attributes(attrs)
+
+    def _attributes(self, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
+        self.handlers += [k for k, _ in attrs if k.startswith("on")]
+        self.ids += [v or "" for k, v in attrs if k == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def written(paths: list[Path], folder: Path) -> tuple[str, Page]:
+    text = report(paths, folder / "report.html", figures=False).read_text()
+    return text, Page(text)
+
+
+# Statistics ----------------------------------------------------------------------------------
+
+
+def test_student_interval_against_hand_and_scipy() -> None:
+    # 1..5: mean 3, sd √2.5, standard error √0.5, t(4) = 2.7764
+    interval = stats.mean_interval([1, 2, 3, 4, 5])
+    assert interval.centre == 3 and interval.size == 5
+    assert interval.half == pytest.approx(2.7764 * 0.5**0.5)
+    for freedom in (1, 2, 4, 9, 10, 30, 200):
+        assert stats.t_quantile(freedom) == pytest.approx(
+            scipy.stats.t.ppf(0.975, freedom), abs=2e-4
+        )
+
+
+def test_missing_numbers_are_left_out_and_one_seed_has_no_interval() -> None:
+    mean, low, high = stats.mean_band(np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]]))
+    np.testing.assert_allclose(mean, [2, 5, np.nan])
+    np.testing.assert_allclose(high - low, [2 * 12.7062, np.nan, np.nan])
+    single = stats.mean_interval([7.0])
+    assert single.centre == 7 and not single.known and score_text(single) == "7"
+
+
+def test_interquartile_mean_drops_a_quarter_at_each_end() -> None:
+    assert stats.iqm([0, 1, 2, 3, 4, 5, 6, 100]) == 3.5
+    assert stats.iqm([100, 1, 2, 3, -50]) == 2
+    values = np.random.default_rng(3).normal(size=23)
+    assert stats.iqm(values) == pytest.approx(scipy.stats.trim_mean(values, 0.25))
+
+
+def test_bootstrap_is_repeatable_stratified_and_near_the_normal_interval() -> None:
+    values = np.random.default_rng(1).normal(size=400)
+    interval = stats.bootstrap_mean(values)
+    assert interval == stats.bootstrap_mean(values)
+    assert interval.half == pytest.approx(1.96 * values.std() / 20, rel=0.06)
+    # Two tasks that do not vary inside: a draw that mixed them would vary.
+    tasks = [np.zeros(4), np.ones(4)]
+    assert stats.iqm_interval(tasks)[:3] == (0.5, 0.5, 0.5)
+    assert not stats.bootstrap_mean([1.0]).known
+
+
+def test_probability_of_improvement_counts_pairs() -> None:
+    ours, theirs = np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0])
+    # of six pairs: four won, one tie, one lost
+    assert stats.improvement(ours, theirs).centre == pytest.approx(4.5 / 6)
+    sure = stats.improvement(ours + 10, theirs)
+    assert sure[:3] == (1, 1, 1)
+
+
+# Words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (950, "950"), (41_600, "41.6k"), (999_999, "1M"), (1.5e6, "1.5M"), (2e9, "2G")],
+)
+def test_counts_are_short(count: float, text: str) -> None:
+    assert count_text(count) == text
+
+
+def test_numbers_have_the_digits_of_their_spread() -> None:
+    assert score_text(stats.Interval(-5.2149, -5.52, -4.90, 5)) == "-5.21 ± 0.31"
+    assert score_text(stats.Interval(4123.4, 3990.0, 4250.0, 5)) == "4123 ± 130"
+    assert number_text(-4.5) == "-4.5" and number_text(1000.0) == "1000"
+    assert number_text(float("nan")) == "–"
+
+
+def test_a_claim_needs_an_interval_clear_of_the_reference(tmp_path: Path) -> None:
+    def said(name: str, *returns: float, **settings: Any) -> str:
+        return finding(sections(read_runs([make(tmp_path / name, returns, **settings)]))[0])
+
+    clear = said("clear", *RETURNS)
+    assert "FP3O with partial sharing reached -5.10 ± 0.28 per agent (5 seeds)" in clear
+    assert "better than the best blind policy (-10.1): the team communicates" in clear
+    assert "the planner reaches -4.5" in clear
+    # where every agent sees the goals, being better than blind proves no communication
+    seen = said("seen", *RETURNS, task="mpe/simple_spread")
+    assert "better than the best blind policy" in seen and "communicates" not in seen
+    near = said("near", -9.9, -9.2, -10.6, -9.0, -9.5)
+    assert "not clearly better than the best blind policy" in near and "communicates" not in near
+    assert "worse than the best blind policy" in said("bad", -14.0, -14.1, -14.2, -13.9, -14.0)
+    assert "is not clearly better" in said("top", -4.6, -4.7, -4.5, -4.4, -4.8)
+    one = said("one", -5.0)
+    assert "one seed" in one and "±" not in one and "other seeds may differ" in one
+
+
+def test_the_order_of_runs_is_open_where_intervals_overlap(tmp_path: Path) -> None:
+    good = make(tmp_path / "good")
+    same = make(tmp_path / "same", tuple(x - 0.4 for x in RETURNS), algorithm="mappo")
+    poor = make(tmp_path / "poor", tuple(x - 5 for x in RETURNS), algorithm="happo")
+    words = finding(sections(read_runs([good, same, poor]))[0])
+    assert words.startswith("Best of 3 runs: FP3O")
+    assert words.endswith("overlaps that of MAPPO · partial: the order among these is open.")
+    assert "clear of all others" in finding(sections(read_runs([good, poor]))[0])
+
+
+# Reading -------------------------------------------------------------------------------------
+
+
+def test_series_are_aligned_over_seeds_and_stages(tmp_path: Path) -> None:
+    path = make(tmp_path / "run", (-5.0, -6.0), iterations=2)
+    with (path / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line(3, 1, -4.0)) + "\n")
+        file.write(json.dumps(line(2, 0, -99.0, clip_fraction=[None, None])) + "\n")  # resumed
+    run = read_run(path)
+    step, value = run.series("episode_return")
+    np.testing.assert_array_equal(step, [3200, 6400, 9600])
+    np.testing.assert_allclose(value, [[-18.5, -100, np.nan], [-19.0, -7.0, -5.0]])
+    assert run.series("kl", -1).value.shape == (2, 3, 2)
+    np.testing.assert_allclose(run.series("kl", -1).value[0, 0], [0.02, 0.03])
+    np.testing.assert_allclose(run.series("clip_fraction", 0).value[0], [0.1, np.nan, np.nan])
+    assert run.series("nothing").step.size == 0 and run.step == 38400
+
+
+def test_a_torn_last_line_is_silent_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    path = make(tmp_path / "run", iterations=2)
+    metrics = path / "metrics.jsonl"
+    whole = metrics.read_text()
+    metrics.write_text(whole + '{"iteration": 3, "step": 96')
+    assert read_run(path).series("eval_return").step.size == 3
+    lines = whole.splitlines()
+    metrics.write_text("\n".join([lines[0], "{torn", "[1]", *lines[1:]]))
+    with pytest.warns(UserWarning) as caught:
+        run = read_run(path)
+    assert [str(w.message).split("line ")[1][:1] for w in caught] == ["2", "3"]
+    assert run.series("eval_return").step.size == 3
+
+
+def test_refusals_say_what_to_do(tmp_path: Path) -> None:
+    run = make(tmp_path / "all" / "run")
+    with pytest.raises(FileNotFoundError, match=r"holds config.json.*inside it: .*run"):
+        read_run(tmp_path / "all")
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
+        read_run(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="no run was given"):
+        report([], tmp_path / "r.html")
+    (run / "metrics.jsonl").write_text("")
+    (run / "results.json").unlink()
+    with pytest.raises(ValueError, match="nothing to report"):
+        report([run], tmp_path / "r.html")
+    (run / "config.json").write_text('{"format": 2, "versions": {"fp3o": "9.0"}, "settings": {}}')
+    with pytest.raises(ValueError, match=r"format 2.*reads format 1.*9\.0"):
+        read_run(run)
+    (run / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        read_run(run)
+
+
+def test_labels_tell_runs_apart(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path / "a", actor_lr=1e-3),
+        make(tmp_path / "b"),
+        make(tmp_path / "c", algorithm="a2po:blocks=2", sharing=[0, 0, 1]),
+        make(tmp_path / "d", algorithm={"name": "mine"}, sharing=[[0, 0], [0, 1]]),
+        make(tmp_path / "e", algorithm="coppo", sharing="none"),
+        make(tmp_path / "f", algorithm="coppo", sharing="none"),
+    ]
+    assert [run.label for run in read_runs([*paths, paths[0]])] == [
+        "FP3O · partial · actor_lr=0.001",
+        "FP3O · partial · actor_lr=0.0007",
+        "CoPPO · none · e",
+        "CoPPO · none · f",
+        "mine · custom map",
+        "A2PO (blocks=2) · map 0-0-1",
+    ]
+
+
+# Figures -------------------------------------------------------------------------------------
+
+
+def test_figures_show_every_run_and_reference(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path / f"{algorithm}-{sharing}", algorithm=algorithm, sharing=sharing)
+        for algorithm in ("fp3o", "mappo")
+        for sharing in ("full", "none")
+    ]
+    part = sections(read_runs(paths))[0]
+    groups = draw.panels(part.runs)
+    assert list(groups) == ["full sharing", "no sharing"]
+    figure = draw.learning_curves(groups, part.references)
+    assert [axis.get_title("left") for axis in figure.axes] == [
+        "Evaluation return, full sharing",
+        "Evaluation return, no sharing",
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FP3O", "MAPPO"]
+    labels = {text.get_text() for text in figure.axes[-1].texts}
+    assert labels == {"↓ random −34.2", "blind −10.1", "planner −4.5"}
+    # of each run a mean and five seeds, and a dashed line for each reference on the axis
+    assert len(figure.axes[0].get_lines()) == 2 * (1 + 5) + 2
+    rows = draw.comparison(part).axes[0].get_yticklabels()
+    assert [row.get_text() for row in rows] == [
+        "full sharing", "FP3O", "MAPPO", "no sharing", "FP3O", "MAPPO",
+    ]  # fmt: skip
+    hues = [colour for colour, _ in colours(part.runs)]
+    assert hues[0] == hues[2] != hues[1] == hues[3]
+
+
+def test_diagnostics_show_the_gate_and_the_gap(tmp_path: Path) -> None:
+    run, other = read_runs([make(tmp_path / "a"), make(tmp_path / "b", algorithm="mappo")])
+    titles = [panel.title for panel in panels_of(run)]
+    assert "Share of iterations with an open gate" in titles and len(titles) == 6
+    assert not any("gate" in panel.title for panel in panels_of(other))
+    axes = {axis.get_title("left"): axis for axis in diagnostics(run).axes}
+    gap = axes["Condition gap per sample: open from 0 up"].get_lines()[0].get_ydata()
+    np.testing.assert_allclose(gap, (3.0 - 1.0) / (128 * 25 * 2))  # of the first stage
+    kl = axes["KL from the rollout policy, each agent"].get_lines()
+    np.testing.assert_allclose(kl[1].get_ydata(), 0.03)  # second agent, last stage
+    np.testing.assert_allclose(axes["Value loss (first stage)"].get_lines()[0].get_ydata(), 0.5)
+
+
+def test_files_are_repeatable_and_global_state_is_left_alone(tmp_path: Path) -> None:
+    part = sections(read_runs([make(tmp_path / "run")]))[0]
+    figures = [draw.comparison(part) for _ in range(2)]
+    before = svg(figures[1], "x")  # does not depend on what was saved before
+    one, two = (draw.save(figures[k], tmp_path / str(k) / "x.y") for k in range(2))
+    assert [path.name for path in one] == ["x.y.png", "x.y.pdf"]
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    assert svg(figures[0], "x") == before
+    theirs = matplotlib.rcParamsOrig
+    assert all(matplotlib.rcParams[name] == theirs[name] for name in RULES)
+
+
+def test_labels_of_references_are_pushed_apart() -> None:
+    assert spread([0.0, 0.5, 1.0], 0.1) == [0.0, 0.5, 1.0]
+    moved = spread([0.5, 0.51, 0.52], 0.1)
+    assert min(np.diff(moved)) >= 0.1 - 1e-6 and moved[1] == pytest.approx(0.51, abs=0.02)
+
+
+# The page ------------------------------------------------------------------------------------
+
+
+def test_a_report_of_one_run_is_whole_and_offline(tmp_path: Path) -> None:
+    run = make(tmp_path / "run")
+    path = report([run], tmp_path / "new" / "report.html")
+    text = path.read_text()
+    page = Page(text)
+    assert not any(word in text for word in ("http://", "https://", "xlink", "<script"))
+    assert all(address.startswith("#") for address in page.addresses) and not page.handlers
+    assert {address[1:] for address in page.addresses} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert not re.search(r"@import|url\((?!#)", text)
+    for words in ("-5.10 ± 0.28", "-34.2", "24.9k", "agent_id", "0.0007", "jax 0.10.2", "-5.40"):
+        assert words in page.words, words
+    assert page.tags.count("svg") == 4  # final, curve, two columns of diagnostics
+    assert sorted(file.name for file in (tmp_path / "new" / "figures").iterdir()) == [
+        f"{name}.{kind}"
+        for name in ("comparison", "diagnostics", "learning_curves")
+        for kind in ("pdf", "png")
+    ]
+
+
+def test_several_runs_and_tasks(tmp_path: Path) -> None:
+    other = {"task": "mpe/simple_spread", "plain": True}
+    paths = [
+        make(tmp_path / "a", plain=True),
+        make(tmp_path / "b", algorithm="mappo", actor_lr=5e-4, plain=True),
+        make(tmp_path / "c", tuple(2 * x for x in RETURNS), **other),
+        make(tmp_path / "d", algorithm="mappo", **other),
+    ]
+    _, page = written(paths, tmp_path)
+    assert "4 runs on 2 tasks" in page.words
+    assert page.words.count("How sure is the order?") == 2
+    assert "Where the runs differ" in page.words and "mark" in page.tags
+    assert "MAPPO · partial: nothing was logged." in page.words
+    assert "All tasks together" in page.words
+    # random is 0, the planner 1: the middle six of the ten scaled returns of both tasks
+    scaled = sorted((x + 34.2) / 29.7 for x in (*RETURNS, *(2 * x for x in RETURNS)))
+    label, interval = overall(sections(read_runs(paths)))[0]
+    assert label == "FP3O · partial"
+    assert interval.centre == pytest.approx(np.mean(scaled[2:8]))
+
+
+def test_an_unfinished_run_says_so_and_borrows_the_references(tmp_path: Path) -> None:
+    running = make(tmp_path / "running", (-7.0, -7.5), finished=False)
+    done = make(tmp_path / "done", algorithm="mappo", plain=True)
+    empty = make(tmp_path / "empty", (), finished=False, algorithm="happo")
+    _, page = written([running, done, empty], tmp_path)
+    assert "Unfinished, shown as far as it got: FP3O · partial at 38.4k steps." in page.words
+    assert "so far: latest evaluation" in page.words
+    assert "Nothing measured yet, left out" in page.words and "empty" in page.words
+    alone = finding(sections(read_runs([running]))[0])
+    assert "-7.2 ± 3.2 per agent (2 seeds) so far" in alone and "blind" not in alone
+
+
+def test_sparse_evaluation_adds_the_training_return(tmp_path: Path) -> None:
+    _, page = written([make(tmp_path / "sparse", iterations=3, plain=True)], tmp_path)
+    assert "Training return" in page.words
+    _, page = written([make(tmp_path / "dense", iterations=12, plain=True)], tmp_path)
+    assert "Training return" not in page.words
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    _, page = written([make(tmp_path / "run", (-5.25,))], tmp_path)
+    assert "A single seed has no interval" in page.words
+    table = page.words[page.words.index("Results") : page.words.index("Every seed")]
+    assert "-5.25" in table and "±" not in table
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\"'&$x_$ --> </svg><img src=x onerror=alert(2)> http://e.vil"
+    path = make(
+        tmp_path / "run", task=evil, algorithm="_" + evil, sharing=evil, note=evil,
+        references={evil: {"return": -9.0, "stderr": 0.1, "episodes": 5}},
+    )  # fmt: skip
+    curve = draw.learning_curves(draw.panels(runs := read_runs([path])))
+    assert curve.legends[0].get_texts()[0].get_text()[:30] == runs[0].label[1:31]
+    text, page = written([path], tmp_path)
+    assert not {"script", "img"} & set(page.tags) and not page.handlers
+    assert all(address.startswith("#") for address in page.addresses)
+    assert page.words.count(evil) >= 4 and "<img" not in text
+    assert evil[:20] in summary_text([path])
+
+
+def test_text_is_escaped_unless_it_is_html() -> None:
+    assert tag("p", "a<b", Html("<i>c</i>"), title='"') == '<p title="&quot;">a&lt;b<i>c</i></p>'
+
+
+def test_the_terminal_table_has_runs_and_references(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path / "a"),
+        make(tmp_path / "b", (-6.0,), finished=False, sharing="[red]x[/red]"),
+    ]
+    text = summary_text(paths)
+    rows = [re.split(r"\s{2,}", row.strip()) for row in text.splitlines() if row.strip()]
+    assert ["FP3O · partial", "5", "38.4k", "-5.10 ± 0.28", "-5.10 ± 0.28", "24.9k"] in rows
+    assert ["FP3O · [red]x[/red]", "1", "38.4k", "-6 (latest evaluation)", "–", "–"] in rows
+    assert ["planner", "-4.5"] in rows
+    assert summary_table(paths).row_count == 2 + len(REFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("fp3o.report", {"jax", "matplotlib", "equinox"}),
+        ("fp3o.reports.html", {"jax", "matplotlib.pyplot"}),
+    ],
+)
+def test_imports_stay_light(module: str, unwanted: set[str]) -> None:
+    code = f"import sys, {module}; print(sorted(set(sys.modules) & {unwanted}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
