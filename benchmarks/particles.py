@@ -3,7 +3,7 @@
     python benchmarks/particles.py
 
 `baseline` has the sizes of JaxMARL's feed-forward IPPO script on simple_spread (64 environments x
-128 steps, 4 epochs x 4 minibatches, two layers of 64 with tanh, one network for all agents, no
+128 steps, 4 epochs x 4 minibatches, two layers of 64 with tanh and no LayerNorm, shared, no
 agent id), so that the two can be run one after the other on a machine. The others are the paper's
 recurrent presets. The fastest of several iterations counts; compiling is said apart.
 """
@@ -19,8 +19,8 @@ from fp3o.plan import Plan, change, draft
 BASELINE = {
     "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,
     "minibatches": 4, "hidden": (64, 64), "recurrent": 0, "chunk": None, "activation": "tanh",
-    "agent_id": False, "actor_lr": 2.5e-4, "critic_lr": 2.5e-4, "max_grad_norm": 0.5, "seeds": 1,
-    "variant": "mpe2",
+    "layer_norm": False, "agent_id": False, "actor_lr": 2.5e-4, "critic_lr": 2.5e-4,
+    "max_grad_norm": 0.5, "seeds": 1, "variant": "mpe2",
 }  # fmt: skip
 PAPER = {"seeds": 1}
 

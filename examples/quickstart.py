@@ -7,6 +7,8 @@ goal. Without a language of their own the best they can do is to wait in the mid
 """
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 import fp3o
 
@@ -23,8 +25,8 @@ def main() -> None:
     state, memory, earned = game.reset(jax.random.key(0)), None, 0.0
     for _ in range(25):
         sight = game.sight(state)
-        actions, memory = policy.act(sight.obs, memory, sight.legal)
-        state, reward, *_ = game.step(state, actions, jax.random.key(0))
+        actions, memory = policy.act(np.asarray(sight.obs), memory, np.asarray(sight.legal))
+        state, reward, *_ = game.step(state, jnp.asarray(actions), jax.random.key(0))
         earned += float(reward.mean()) / game.spec.shares
     print(f"one episode: {earned:.2f} for each agent")
 

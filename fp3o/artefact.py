@@ -74,13 +74,13 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
         value = (mean, std)
     return Card(
         setup.spec, tuple(config.hidden), config.recurrent, config.activation, config.std,
-        config.agent_id, setup.actor_sharing, EPSILON, value, provenance,
+        config.agent_id, setup.actor_sharing, config.layer_norm, EPSILON, value, provenance,
     )  # fmt: skip
 
 
 def _structure(card: Card) -> dict[str, Any]:
     """What two policies must have in common to use the same weights alike."""
-    names = ("hidden", "recurrent", "activation", "std", "agent_id", "sharing", "epsilon")
+    names = "hidden recurrent activation std agent_id sharing layer_norm epsilon".split()  # noqa: SIM905
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
     return facts | {name: getattr(card, name) for name in names}
 

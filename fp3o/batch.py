@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Shaped
 
 from fp3o.config import Rates
 from fp3o.metrics import living_mean
-from fp3o.nets import normalise
 from fp3o.returns import explained_variance, gae, standardise
 from fp3o.setup import Learner, Setup
 from fp3o.types import Batch, Trajectory
@@ -54,7 +53,7 @@ def assemble(
     each = lambda x: agent_first(  # noqa: E731
         jnp.broadcast_to(x[..., None], trajectory.alive.shape)
     )
-    see = lambda x: normalise(setup.features(x))  # noqa: E731
+    see = setup.inputs
     trajectory = trajectory._replace(
         obs=see(trajectory.obs),
         view=see(trajectory.view),

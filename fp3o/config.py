@@ -74,6 +74,8 @@ class Config:
     """Size of the GRU in actor and critic; 0: none."""
     activation: str = "relu"
     """relu or tanh."""
+    layer_norm: bool = True
+    """LayerNorm before every layer, the first one included."""
     gain: float = 0.01
     """Gain of the policy's last layer."""
     std: str = "sigmoid"

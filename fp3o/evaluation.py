@@ -128,7 +128,8 @@ def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
     task, _, variant = card.spec.name.partition(":")
     config = Config(
         sharing=card.sharing, hidden=card.hidden, recurrent=card.recurrent, std=card.std,
-        activation=card.activation, agent_id=card.agent_id, num_envs=1, rollout=1, chunk=1,
+        activation=card.activation, agent_id=card.agent_id, layer_norm=card.layer_norm,
+        num_envs=1, rollout=1, chunk=1,
     )  # fmt: skip
     part = min(episodes, 500)
     return Plan(task=task, variant=variant or None, config=config, seed=seed, eval_episodes=part)

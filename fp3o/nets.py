@@ -91,10 +91,12 @@ class GroupedLinear(Grouped):
     groups: Groups = eqx.field(static=True)
 
     def __call__(
-        self, x: Float[Array, "*k r i"], norm: GroupedNorm, agents: Agents
+        self, x: Float[Array, "*k r i"], norm: GroupedNorm | None, agents: Agents
     ) -> Float[Array, "*k r o"]:
         """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+        if norm is None:
+            return grouped_product(x, weight, bias)
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
         bias = bias + jnp.einsum("ki,kio->ko", *_same_rows(shift, weight))
         return grouped_product(x, scale[..., None] * weight, bias)
@@ -135,7 +137,7 @@ class GroupedGRU(Grouped):
     def __call__(
         self,
         x: Float[Array, "*k r i"],
-        norm: GroupedNorm,
+        norm: GroupedNorm | None,
         memory: Float[Array, "k c h"],
         start: Bool[Array, "k r"],
         agents: Agents,
@@ -165,6 +167,7 @@ class Network(eqx.Module):
     """LayerNorm, then (linear, activation, LayerNorm) x depth, a GRU or none, a linear output."""
 
     norms: tuple[GroupedNorm, ...]
+    """One for each layer, or none at all."""
     hidden: tuple[GroupedLinear, ...]
     recurrent: GroupedGRU | None
     output: GroupedLinear
@@ -182,17 +185,22 @@ class Network(eqx.Module):
         start: Bool[Array, "k r"],
         agents: Agents = None,
     ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
-        """The outputs and the memories after every step, for inputs that are `normalise`d."""
+        """The outputs and the memories after every step, for inputs that are `normalise`d.
+
+        Without norms, inputs are taken and passed on as they are.
+        """
+        standard = normalise if self.norms else lambda x: x
+        norms = self.norms or (None,) * (len(self.hidden) + 2)
         if x.shape[0] == 1:  # one agent's turn: an axis of size one costs a third of the speed
             x = x[0]
-        for norm, layer in zip(self.norms, self.hidden, strict=False):
-            x = normalise(ACTIVATIONS[self.activation](layer(x, norm, agents)))
+        for norm, layer in zip(norms, self.hidden, strict=False):
+            x = standard(ACTIVATIONS[self.activation](layer(x, norm, agents)))
         memories = jnp.zeros((*start.shape, 0), x.dtype)
         if self.recurrent is not None:
-            before = self.norms[len(self.hidden)]
+            before = norms[len(self.hidden)]
             memories = self.recurrent(x, before, memory, start, agents)
-            x = normalise(memories)
-        out = self.output(x, self.norms[-1], agents)
+            x = standard(memories)
+        out = self.output(x, norms[-1], agents)
         return out.reshape(*start.shape, out.shape[-1]), memories
 
 
@@ -235,6 +243,7 @@ class Body(NamedTuple):
     hidden: tuple[int, ...]
     recurrent: int
     activation: str
+    layer_norm: bool = True
 
 
 def make_actor(
@@ -283,7 +292,8 @@ def make_network(
         gru = GroupedGRU(input=side, weight=inner.weight, bias=inner.bias, groups=groups)
         norms.append(_norm(body.recurrent, groups))
     output = linear(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
-    return Network(tuple(norms), hidden, gru, output, body.activation)
+    chosen = tuple(norms) if body.layer_norm else ()
+    return Network(chosen, hidden, gru, output, body.activation)
 
 
 def _linear(

@@ -86,7 +86,7 @@ def describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         words["KL"] = f"{np.max(kls):.4f}"
     if any(row.get("certified") is not None for row in rows):
         held = np.mean([bool(row.get("certified")) for row in rows])
-        words["condition"] = f"{100 * held:.0f} % hold"
+        words["condition"] = f"{100 * held:.0f} %"
     return words
 
 
@@ -175,11 +175,10 @@ def panel(status: Status) -> Panel:
         f"{count(status.rate)} steps/s",
         f"{clock(status.left)} left",
     )
-    bottom = Table.grid(padding=(0, 3))
-    bottom.add_row(*(f"[dim]{name}[/] [bold]{value}[/]" for name, value in status.numbers.items()))
+    numbers = (f"[dim]{name}[/] [bold]{value}[/]" for name, value in status.numbers.items())
     whole = Table.grid()
     whole.add_row(top)
-    whole.add_row(bottom)
+    whole.add_row("  ".join(numbers))
     return Panel(whole, title=status.title, title_align="left", border_style="cyan", expand=False)
 
 

@@ -9,7 +9,6 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.batch import bootstraps
 from fp3o.envs.base import Env
-from fp3o.nets import normalise
 from fp3o.optim import Rows
 from fp3o.setup import Setup
 from fp3o.types import TimeStep, Trajectory
@@ -61,7 +60,7 @@ def decide(
 ) -> Decision:
     """Every agent acts on its own observation; without a key, its most likely action."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    obs = normalise(setup.features(timestep.obs))
+    obs = setup.inputs(timestep.obs)
     legal = timestep.legal & setup.spec.actions.mask
     start = jnp.broadcast_to(timestep.start[:, None], timestep.alive.shape)
     policy, memories = setup.actor(rows)(swap(obs), swap(legal), swap(memory), swap(start))
@@ -142,8 +141,8 @@ def evaluate(
 ) -> Float[Array, " e"]:
     """One agent's return in the first episode of every environment, the most likely actions taken.
 
-    Without `deterministic`, actions are drawn. NaN where it did not end within `num_steps`. Counting first episodes only keeps long ones from
-    being left out.
+    Without `deterministic`, actions are drawn. NaN where the episode did not end within
+    `num_steps`. Counting first episodes only keeps long ones from being left out.
     """
 
     def step(state: tuple[Carry, Array], key: Array) -> tuple[tuple[Carry, Array], None]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms import Algorithm
 from fp3o.config import Config, Rates, check
-from fp3o.nets import Actor, Body, Network, make_actor, make_network
+from fp3o.nets import Actor, Body, Network, make_actor, make_network, normalise
 from fp3o.optim import Layout, Rows, init_adam
 from fp3o.returns import ValueNorm
 from fp3o.sharing import critic_follows, share
@@ -88,11 +88,16 @@ class Setup:
         ids = jnp.broadcast_to(jnp.eye(num_agents, dtype=x.dtype), (*x.shape[:-1], num_agents))
         return jnp.concatenate([x, ids], axis=-1)
 
+    def inputs(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
+        """Features as the networks take them: standardised if they have LayerNorm."""
+        features = self.features(x)
+        return normalise(features) if self.config.layer_norm else features
+
     def _networks(self, seed: int) -> tuple[Actor, Network]:
         config, spec = self.config, self.spec
         ids = spec.num_agents if config.agent_id else 0
         view = spec.state_size if self.row.view == "state" else spec.obs_size
-        body = Body(config.hidden, config.recurrent, config.activation)
+        body = Body(config.hidden, config.recurrent, config.activation, config.layer_norm)
         random = np.random.default_rng(seed)
         actor = make_actor(
             spec.actions, spec.obs_size + ids, body, self.actor_sharing, config.gain, config.std,

@@ -461,7 +461,7 @@ def test_the_terminal_table_has_runs_and_references(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("fp3o.report", {"jax", "matplotlib", "equinox"}),
+        ("fp3o.reports", {"jax", "matplotlib", "equinox"}),
         ("fp3o.reports.html", {"jax", "matplotlib.pyplot"}),
     ],
 )

@@ -271,7 +271,15 @@ def test_displays(capsys: Any) -> None:
     assert isinstance(screen, Plain)
     screen.update(status)
     text = capsys.readouterr().out
-    for words in ("50.0 %", "500/1k", "steps/s", "left", "2.00 ± 1.00", "0.2000", "100 % hold"):
+    for words in (
+        "50.0 %",
+        "500/1k",
+        "steps/s",
+        "left",
+        "2.00 ± 1.00",
+        "0.2000",
+        "condition 100 %",
+    ):
         assert words in text
     live = display("live")
     live.update(status)

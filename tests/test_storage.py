@@ -113,11 +113,11 @@ def test_one_writer(tmp_path: Path) -> None:
         "try: RunDirectory(sys.argv[1]).lock()\n"
         "except RunError as error: print(error)"
     )
-    ask = lambda: (
-        subprocess.run(  # noqa: E731
-            [sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True
-        ).stdout
-    )
+
+    def ask() -> str:
+        words = [sys.executable, "-c", code, str(run.path)]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
     assert "another process is writing" in ask()
     run.unlock()
     assert ask() == ""

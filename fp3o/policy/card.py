@@ -33,6 +33,7 @@ TASK = {
     "kinds": Many(Span(-MAX_SIZE, MAX_SIZE), MAX_AGENTS),
     "truncates": bool,
 }
+NORMS = {"layer_norm", "none"}
 NETWORK = {
     "hidden": Many(LAYER, MAX_LAYERS),
     "recurrent": SIZE,
@@ -46,7 +47,7 @@ SCHEMA = {
     "network": NETWORK,
     "sharing": Many(Many(Span(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
     "normalisers": {
-        "input": {"kind": {"layer_norm"}, "epsilon": Span(1e-12, 1.0)},
+        "input": {"kind": NORMS, "epsilon": Span(1e-12, 1.0)},
         "value": object,
     },
     "provenance": dict,
@@ -67,6 +68,8 @@ class Card:
     agent_id: bool
     sharing: Sharing
     """One agent-to-group map a layer: hidden ones, the recurrent one if there is one, output."""
+    layer_norm: bool
+    """Whether a LayerNorm stands before every layer."""
     epsilon: float
     """Added to the variance by LayerNorm."""
     value: tuple[tuple[float, ...], tuple[float, ...]] | None
@@ -97,7 +100,7 @@ class Card:
             shapes[f"{name}.weight"] = (groups[j], ins[j], outs[j])
             shapes[f"{name}.bias"] = (groups[j], outs[j])
             # A norm belongs to the layer whose output it normalises; the first to the first layer.
-            for part in ("scale", "shift"):
+            for part in ("scale", "shift") if self.layer_norm else ():
                 shapes[f"network.norms.{j}.{part}"] = (groups[max(j - 1, 0)], ins[j])
         if size:
             shapes["network.recurrent.weight"] = (groups[-2], size, 3 * size)
@@ -130,7 +133,10 @@ class Card:
             "network": {name: getattr(self, name) for name in NETWORK},
             "sharing": self.sharing,
             "normalisers": {
-                "input": {"kind": "layer_norm", "epsilon": self.epsilon},
+                "input": {
+                    "kind": "layer_norm" if self.layer_norm else "none",
+                    "epsilon": self.epsilon,
+                },
                 "value": None if value is None else dict(zip(VALUE, value, strict=True)),
             },
             "provenance": self.provenance,
@@ -160,6 +166,7 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
         spec=EnvSpec(**{**task, "actions": actions}),
         **network,
         sharing=sharing,
+        layer_norm=facts["normalisers"]["input"]["kind"] == "layer_norm",
         epsilon=facts["normalisers"]["input"]["epsilon"],
         value=_value(facts["normalisers"]["value"]),
         provenance=facts["provenance"],

@@ -3,7 +3,7 @@
 Arrays are `(k, r, ...)`: k agents of a team, r rows of each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class Linear:
         return out
 
 
+NORM = ("scale", "shift")
+
+
 class LayerNorm:
     """Mean 0 and variance 1 over the features, then a scale and a shift for each agent."""
 
@@ -66,8 +69,10 @@ class Network:
         layers = []
         for j, name in enumerate(card.layers):
             owner = [card.sharing[max(j - 1, 0)][agent] for agent in agents]
-            scale, shift = (weights[f"network.norms.{j}.{p}"][owner] for p in ("scale", "shift"))
-            norm = LayerNorm(scale, shift, card.epsilon)
+            norm: Callable[[np.ndarray], np.ndarray] = _as_it_is
+            if card.layer_norm:
+                scale, shift = (weights[f"network.norms.{j}.{p}"][owner] for p in NORM)
+                norm = LayerNorm(scale, shift, card.epsilon)
             layers.append((norm, Linear(weights, name, card.sharing[j], agents)))
         self._tanh = card.activation == "tanh"
         self._hidden, self._output, self._gates = layers[: len(card.hidden)], layers[-1], None
@@ -85,6 +90,10 @@ class Network:
             x = memory = _gru(layer(norm(x)), inner(memory), memory)
         norm, layer = self._output
         return layer(norm(x)), memory
+
+
+def _as_it_is(x: np.ndarray) -> np.ndarray:
+    return x
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
