@@ -112,8 +112,7 @@ def train(argv: Sequence[str]) -> int:
     for group in (options.run, options.learner, options.rates):
         chosen |= vars(group)
     style = "quiet" if options.quiet else "auto"
-    loggers = [name for name in options.loggers if name != "none"]
-    run = start(change(plan, chosen).check(), options.out, display(style), loggers)
+    run = start(change(plan, chosen).check(), options.out, display(style), options.loggers)
     return conclude(run, options.quiet)
 
 

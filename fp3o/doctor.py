@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.markup import escape
 from rich.table import Table
 
 EXTRAS = {
@@ -121,5 +122,6 @@ def table(findings: list[Finding]) -> Table:
         shown.add_column(name)
     for finding in findings:
         mark = "[green]ok[/]" if finding.well else "[red]no[/]" if finding.needed else "[dim]-[/]"
-        shown.add_row(mark, finding.name, finding.what, "" if finding.well else finding.fix)
+        fix = "" if finding.well else finding.fix
+        shown.add_row(mark, *map(escape, (finding.name, finding.what, fix)))
     return shown

@@ -45,7 +45,7 @@ def film(
         seen = jax.device_get(sight(state))
         action, memory = policy.act(seen.obs, memory, seen.legal)
         state, reward, terminated, truncated = step(state, jnp.asarray(action), step_keys[time])
-        earned += float(reward.mean())
+        earned += float(reward.mean()) / game.spec.shares
         if terminated | truncated:
             break
     caption = f"episode {episode + 1}   end   return {earned:.2f}"

@@ -1,6 +1,7 @@
 """Where metrics go besides `metrics.jsonl`: TensorBoard always, W&B and MLflow when asked for."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -49,10 +50,8 @@ class WandB:
     """A Weights & Biases run; seeds are prefixes."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any], first_step: int):
-        try:
-            import wandb  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtraError("wandb", "wandb") from error
+        import wandb  # pyright: ignore[reportMissingImports]
+
         self._run = wandb.init(
             project="fp3o", name=path.name, id=path.name, dir=str(path), config=dict(settings),
             resume="allow",
@@ -71,10 +70,8 @@ class MLflow:
     """An MLflow run; seeds are prefixes."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any], first_step: int):
-        try:
-            import mlflow  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtraError("mlflow", "mlflow") from error
+        import mlflow  # pyright: ignore[reportMissingImports]
+
         self._mlflow = mlflow
         mlflow.set_experiment("fp3o")
         mlflow.start_run(run_name=path.name)
@@ -97,14 +94,24 @@ LOGGERS: Mapping[str, Callable[[Path, Mapping[str, Any], int], Logger]] = {
 """Loggers by name."""
 
 
+EXTRAS = ("wandb", "mlflow")
+"""Loggers whose package, of the same name, is optional."""
+
+
+def check_loggers(names: Iterable[str]) -> None:
+    """Refuse a logger that does not exist or lacks its package, before anything is written."""
+    for name in names:
+        if name not in LOGGERS and name != "none":
+            raise ValueError(f"unknown logger {name!r}: {nearest(name, [*LOGGERS, 'none'])}")
+        if name in EXTRAS and find_spec(name) is None:
+            raise MissingExtraError(name, name)
+
+
 def open_loggers(
     names: Iterable[str], path: Path, settings: Mapping[str, Any], first_step: int
 ) -> list[Logger]:
     """The loggers of these names for a run that goes on from `first_step`."""
-    for name in (chosen := list(names)):
-        if name not in LOGGERS:
-            raise ValueError(f"unknown logger {name!r}: {nearest(name, LOGGERS)}")
-    return [LOGGERS[name](path, settings, first_step) for name in chosen]
+    return [LOGGERS[name](path, settings, first_step) for name in names if name != "none"]
 
 
 def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

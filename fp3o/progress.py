@@ -190,7 +190,7 @@ def display(style: Style = "auto") -> Display:
     return {"live": Screen, "plain": Plain}[style](console) if style != "quiet" else Quiet()
 
 
-def count(number: float) -> str:
+def count(number: int | float) -> str:
     """1234567 as 1.23M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
@@ -198,7 +198,7 @@ def count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def clock(seconds: float) -> str:
+def clock(seconds: int | float) -> str:
     """75 as 1:15."""
     if not math.isfinite(seconds):
         return "-:--"

@@ -17,7 +17,7 @@ import numpy as np
 
 from fp3o.artefact import write_policy
 from fp3o.evaluation import BEST, DURING, LAST, program_of, references, returns_of, summary
-from fp3o.loggers import Logger, open_loggers
+from fp3o.loggers import Logger, check_loggers, open_loggers
 from fp3o.plan import Plan, change, draft, flatten, read_settings
 from fp3o.program import State
 from fp3o.progress import Display, Status, Style, display
@@ -89,6 +89,7 @@ def arrange(
 
 def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence[str]) -> Run:
     """Begin a run in a new directory and see it through."""
+    check_loggers(loggers)
     directory = RunDirectory(out if out is not None else free_path(plan))
     directory.create()
     try:
@@ -107,6 +108,7 @@ def resume(
     loggers: Sequence[str] = ("tensorboard",),
 ) -> Run:
     """Go on with a run exactly where its newest checkpoint stands; `steps` may be raised."""
+    check_loggers(loggers)
     directory = RunDirectory(path)
     plan = plan_of(directory)
     directory.lock()
@@ -200,7 +202,8 @@ class Runner:
             self._log([self._row(k) for k in self.plan.seed_numbers], self._evaluation())
         with stop_signals() as stop:
             while self.iteration < self.plan.iterations and not stop:
-                status.advance(self.step, self._iterate(began))
+                rows = self._iterate(began)
+                status.advance(self.step, rows)
                 self.screen.update(status)
                 if time.perf_counter() - saved >= self.plan.save_every:
                     self._save()

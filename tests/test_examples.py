@@ -9,14 +9,19 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-def test_quickstart(capsys: pytest.CaptureFixture[str]) -> None:
-    """It trains, evaluates and prints a row for every seed."""
+def test_quickstart(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It trains, evaluates, loads the policy and plays an episode with it."""
+    monkeypatch.chdir(tmp_path)
     quickstart = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
-    quickstart["main"].__globals__["ITERATIONS"] = 2
+    quickstart["main"].__globals__["STEPS"] = 1600
     quickstart["main"]()
     printed = capsys.readouterr().out
     assert "compiled in" in printed
-    assert len(re.findall(r"open|shut", printed)) == quickstart["SEEDS"]
+    assert len(re.findall(r"seed-\d last", printed)) == 3
+    assert re.search(r"one episode: -\d+\.\d\d for each agent", printed)
+    assert list(tmp_path.glob("runs/*/report.html"))
 
 
 def test_readme_program() -> None:
