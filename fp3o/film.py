@@ -1,5 +1,6 @@
 """Films of a policy: episodes as GIF or MP4, without a screen."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def write_film(path: Path, frames: list[np.ndarray], fps: int) -> None:
 
     height, width, _ = frames[0].shape
     film = write_frames(str(path), (width, height), fps=fps, macro_block_size=2)
-    film.send(None)
+    with warnings.catch_warnings():
+        # The child is another program at once; it never runs JAX.
+        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+        film.send(None)
     for frame in frames:
         film.send(np.ascontiguousarray(frame))
     film.close()

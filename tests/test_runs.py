@@ -91,6 +91,24 @@ def test_evaluation_is_the_policy_saved(finished: running.Run) -> None:
     assert one["policies"][0]["return"] == first["policies"][0]["return"]
 
 
+SPOKEN = {**SMALL, "steps": 24, "seeds": 1, "sharing": "partial", "recurrent": 0, "chunk": 1}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_films(tmp_path: Path, capsys: Any) -> None:
+    """A run of one seed on a task with pictures, filmed both ways, judged beside the scripted."""
+    run = fp3o.train("mpe/simple_speaker_listener", out=tmp_path / "run", **SPOKEN)
+    for name in ("film.gif", "film.mp4"):
+        words = ["render", str(run.path), "--out", str(tmp_path / name), "--episodes", "1"]
+        assert main(words) == 0
+        assert (tmp_path / name).stat().st_size > 5_000
+    assert main(["render", str(run.path), "--out", "film.avi"]) == 2
+    assert "Known: .gif, .mp4" in capsys.readouterr().err
+    found = evaluate(run.path, 8)
+    assert found["references"].keys() == {"random", "still", "blind", "planner"}
+    assert found["agents"] == 2
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_steps_can_be_raised(tmp_path: Path, finished: running.Run) -> None:
     """Going on further equals having gone that far at once."""

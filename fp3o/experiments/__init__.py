@@ -53,6 +53,8 @@ def conduct(name: str, out: Path, part: str = "", steps: int | None = None) -> i
         runs.append(directory.path)
     if not runs:
         raise ValueError(f"no run of {name} has {part!r} in its name")
+    with console.status("drawing ..."):
+        page = report(runs, out / "report.html")
+    console.print(f"report   {page}")
     console.print(f"results  {experiment.write(runs, out)}")
-    console.print(f"report   {report(runs, out / 'report.html')}")
     return 0
