@@ -93,9 +93,9 @@ def overview() -> None:
 
 def train(argv: Sequence[str]) -> int:
     """Train a team on a task; without arguments, a demo."""
-    from fp3o.plan import change, draft, read_settings
+    from fp3o.plan import change
     from fp3o.progress import display
-    from fp3o.run import start
+    from fp3o.run import arrange, start
 
     words = list(argv)
     task = words[0] if words and not words[0].startswith("-") else None
@@ -104,11 +104,11 @@ def train(argv: Sequence[str]) -> int:
     early.add_argument("--preset")
     early.add_argument("--config")
     told, _ = early.parse_known_args(words)
-    filed = read_settings(told.config) if told.config else {}
-    plan = change(draft(task or filed.get("task"), told.preset), filed)
-    plan = change(plan, {"task": task}) if task else plan
+    plan = arrange(task, told.preset, told.config, {})
     options = ask(train_options(plan), words, "train", train)
-    chosen = {"task": options.task}
+    if options.task != plan.task:
+        raise ValueError(f"name the task first: fp3o train {options.task} ...")
+    chosen: dict[str, Any] = {}
     for group in (options.run, options.learner, options.rates):
         chosen |= vars(group)
     style = "quiet" if options.quiet else "auto"
@@ -127,7 +127,7 @@ def train_options(plan: Any) -> type:
         _option("out", str | None, "Directory of the run; none: a new one under runs/."),
         _option("preset", str | None, "Settings by name (see `fp3o list`)."),
         _option("config", str | None, "File of settings: JSON, TOML or a run's config.json."),
-        _option("loggers", tuple[str, ...], f"Also log to: {', '.join(LOGGERS)}, none.",
+        _option("loggers", tuple[str, ...], f"Log to: {', '.join(LOGGERS)}, none.",
                 ("tensorboard",)),
         _option("quiet", bool, "Print nothing but errors.", False),
     ]  # fmt: skip
@@ -391,7 +391,7 @@ def parse_count(text: str) -> int:
     sizes = {"k": 1e3, "M": 1e6, "G": 1e9}
     number, size = (text[:-1], sizes[text[-1]]) if text[-1:] in sizes else (text, 1)
     value = float(number) * size
-    if value != int(value):
+    if not value.is_integer():
         raise ValueError(f"{text!r} is no whole number")
     return int(value)
 

@@ -21,8 +21,9 @@ from fp3o.policy import Policy
 from fp3o.program import Program
 from fp3o.tasks import find
 
-DURING, LAST, BEST, ASKED, SCRIPTED = range(1, 6)
-"""Purposes of random streams: evaluations in training, the two final ones, those on demand."""
+LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
+"""Purposes of random streams: the final evaluations, those on demand, scripted policies, those in
+training. 0 and 1 would be the streams of training itself."""
 
 
 def program_of(plan: Plan) -> Program:

@@ -19,6 +19,8 @@ FORMATS = (".gif", ".mp4")
 def render(policy: Policy, out: str | Path, episodes: int = 3, seed: int = 0, fps: int = 8) -> Path:
     """Play some episodes with the policy's most likely actions and film them."""
     path = Path(out)
+    if episodes < 1 or fps < 1:
+        raise ValueError(f"episodes and fps must be at least 1, got {episodes} and {fps}")
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
     name, _, variant = policy.card.spec.name.partition(":")

@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import inspect
 import json
+import math
 import textwrap
 import tomllib
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ class Plan:
     def check(self) -> "Plan":
         """Refuse what cannot work, before anything is compiled or written."""
         for name, least in LEAST.items():
-            if getattr(self, name) < least:
+            if not least <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         Setup(self.description.game(self.variant).spec, self.config)
         return self
@@ -200,7 +201,7 @@ def coerce(name: str, value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if kind is float:
             return float(value)
-        if kind is int and value == int(value):
+        if kind is int and float(value).is_integer():
             return int(value)
     if kind is tuple and isinstance(value, (list, tuple)) and all(type(x) is int for x in value):
         return tuple(value)

@@ -13,6 +13,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from fp3o.errors import nearest
+
 Style = Literal["auto", "live", "plain", "quiet"]
 
 LINE_EVERY = 10.0
@@ -187,7 +189,10 @@ def display(style: Style = "auto") -> Display:
     console = Console(stderr=False)
     if style == "auto":
         style = "live" if console.is_terminal else "plain"
-    return {"live": Screen, "plain": Plain}[style](console) if style != "quiet" else Quiet()
+    kinds = {"live": lambda: Screen(console), "plain": lambda: Plain(console), "quiet": Quiet}
+    if style not in kinds:
+        raise ValueError(f"unknown display {style!r}: {nearest(style, [*kinds, 'auto'])}")
+    return kinds[style]()
 
 
 def count(number: int | float) -> str:

@@ -11,8 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import jax
-
 PACKAGES = ("fp3o", "jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 """Packages whose version can change a result."""
 
@@ -59,6 +57,8 @@ def commit() -> str | None:
 
 def device() -> str:
     """The accelerator, or the processor with its number of cores."""
+    import jax  # here, so that a missing or broken JAX can still be reported
+
     devices = jax.devices()
     kind, number = devices[0].device_kind, len(devices)
     if devices[0].platform == "cpu":

@@ -5,7 +5,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -16,14 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from fp3o.artefact import write_policy
+from fp3o.errors import NonFiniteError
 from fp3o.evaluation import BEST, DURING, LAST, program_of, references, returns_of, summary
 from fp3o.loggers import Logger, check_loggers, open_loggers
 from fp3o.plan import Plan, change, draft, flatten, read_settings
-from fp3o.program import State
+from fp3o.program import Program, State
 from fp3o.progress import Display, Status, Style, display
 from fp3o.provenance import describe
 from fp3o.reports import report
-from fp3o.storage import Checkpoint, RunDirectory, RunError, from_arrays, to_arrays
+from fp3o.storage import FORMAT, Checkpoint, RunDirectory, RunError, from_arrays, to_arrays
 
 
 class Best(NamedTuple):
@@ -72,7 +73,8 @@ def train(
     `train("mpe/simple_spread", algorithm="mappo", sharing="none", steps=1e6, seeds=5)`. They win
     over those of the file `config`, which win over the task's preset. Without a task, a demo.
     """
-    return start(arrange(task, preset, config, settings), out, display(progress), loggers)
+    plan = arrange(task, preset, config, settings).check()
+    return start(plan, out, display(progress), loggers)
 
 
 def arrange(
@@ -84,7 +86,7 @@ def arrange(
     """The plan of a preset, changed by a file, changed by settings."""
     filed = read_settings(config) if config is not None else {}
     plan = draft(task or filed.get("task"), preset)
-    return change(plan, {**filed, **({"task": task} if task else {}), **settings}).check()
+    return change(plan, {**filed, **({"task": task} if task else {}), **settings})
 
 
 def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence[str]) -> Run:
@@ -113,21 +115,27 @@ def resume(
     plan = plan_of(directory)
     directory.lock()
     try:
-        if steps is not None and steps != plan.steps:
+        if steps is not None:
             plan = change(plan, {"steps": steps}).check()
-            record = directory.read_json("config.json")
-            directory.write_json("config.json", {**record, "settings": flatten(plan)})
-        return Runner(plan, directory, display(progress), loggers).go()
+        runner = Runner(plan, directory, display(progress), loggers)
+        if plan.iterations < runner.iteration:
+            raise ValueError(f"{path} has already done {runner.step} steps, more than {steps}")
+        if runner.iteration < plan.iterations:
+            runner.note_resumption()
+        return runner.go()
     finally:
         directory.unlock()
 
 
 def plan_of(directory: RunDirectory) -> Plan:
     """The plan a run directory was made for."""
-    settings = directory.read_json("config.json").get("settings")
-    if not isinstance(settings, dict):
-        raise RunError(f"{directory.path / 'config.json'} holds no settings")
-    return change(Plan(), settings).check()
+    record = directory.read_json("config.json")
+    if record.get("format") != FORMAT or not isinstance(record.get("settings"), dict):
+        raise RunError(
+            f"{directory.path / 'config.json'} has format {record.get('format')!r}, this version "
+            f"of fp3o knows format {FORMAT}"
+        )
+    return change(Plan(), record["settings"]).check()
 
 
 def free_path(plan: Plan) -> Path:
@@ -148,7 +156,7 @@ class Runner:
         self, plan: Plan, directory: RunDirectory, screen: Display, loggers: Sequence[str]
     ):
         self.plan, self.directory, self.screen = plan, directory, screen
-        self.program = program_of(plan)
+        self.program: Program = program_of(plan)
         self.setup = self.program.setup
         self.standing = self._fresh()
         self.iteration, self.cursor = 0, 0
@@ -176,6 +184,15 @@ class Runner:
             finished = self.iteration >= plan.iterations
             if finished and not (path / "results.json").exists():
                 self._judge()
+            if finished and not (path / "report.html").exists():
+                with self.screen.waiting("writing the report"):
+                    report([path], path / "report.html")
+        except KeyboardInterrupt:
+            self.screen.close()
+            self.screen.say(f"what was saved is whole: go on with `fp3o resume {path}`")
+            raise
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise RunError(
                 f"cannot write to {path}: {error.strerror or error}. What was saved before is "
@@ -192,15 +209,17 @@ class Runner:
         with self.screen.waiting("compiling"):
             self.program.compile(self.standing.state)
         self._seconds["compile"] = time.perf_counter() - began
-        self.screen.say(f"compiled in {self._seconds['compile']:.1f} s; output in {self._path()}")
-        (self.directory.path / "results.json").unlink(missing_ok=True)
+        path = self.directory.path
+        self.screen.say(f"compiled in {self._seconds['compile']:.1f} s; output in {path}")
+        for outdated in ("results.json", "report.html"):
+            (path / outdated).unlink(missing_ok=True)
         title = f"{self.plan.task} · {flatten(self.plan)['algorithm']} · {self.plan.config.sharing}"
         total = self.plan.iterations * self.plan.steps_per_iteration
         status = Status(title, total, self.step, self.plan.seeds)
         began = saved = time.perf_counter()
-        if self.iteration == 0:
-            self._log([self._row(k) for k in self.plan.seed_numbers], self._evaluation())
-        with stop_signals() as stop:
+        with stop_signals(self.screen.say) as stop:
+            if self.iteration == 0:
+                self._log([self._row(k) for k in self.plan.seed_numbers], self._evaluation())
             while self.iteration < self.plan.iterations and not stop:
                 rows = self._iterate(began)
                 status.advance(self.step, rows)
@@ -208,19 +227,20 @@ class Runner:
                 if time.perf_counter() - saved >= self.plan.save_every:
                     self._save()
                     saved = time.perf_counter()
-        self._seconds["train"] = time.perf_counter() - began
-        self._rate = status.rate
-        self._save()
+            self._seconds["train"] = time.perf_counter() - began
+            self._rate = status.rate
+            self._save()
         if self.iteration < self.plan.iterations:
             self.screen.close()
             self.screen.say(
-                f"stopped at step {self.step} and saved: go on with `fp3o resume {self._path()}`"
+                f"stopped at step {self.step} and saved: go on with `fp3o resume {path}`"
             )
 
     def _iterate(self, began: float) -> list[dict[str, Any]]:
         """One iteration, its evaluation if one is due, its lines in the files."""
         plan, iteration = self.plan, self.iteration + 1
         state, metrics = self.program.iterate(self.standing.state)
+        self._refuse_divergence(state)
         self.standing = self.standing._replace(state=state)
         self.iteration = iteration
         due = plan.eval_every and iteration % plan.eval_every == 0
@@ -236,6 +256,18 @@ class Runner:
             seconds = time.perf_counter() - began
             self.directory.append("timing.jsonl", [{"step": self.step, "seconds": seconds}])
         return rows
+
+    def _refuse_divergence(self, state: State) -> None:
+        """A policy whose numbers are not finite plays no more: stop, with the last good state."""
+        finite = [np.isfinite(self._by_seed(x)).all((1, 2)) for x in state.learner.actor]
+        for seed, good in zip(self.plan.seed_numbers, np.all(finite, axis=0), strict=True):
+            if not good:
+                self._save()
+                raise NonFiniteError(
+                    f"the policy of seed {seed} is not finite after step {self.step}: training "
+                    "diverged. Lower the learning rates or the clip; the state before is saved in "
+                    f"{self.directory.path}"
+                )
 
     def _row(self, seed: int) -> dict[str, Any]:
         return {"iteration": self.iteration, "step": self.step, "seed": seed}
@@ -298,8 +330,6 @@ class Runner:
         }
         self._write_policies({"last": content["last"], "best": content["best"]})
         self.directory.write_json("results.json", content)
-        with self.screen.waiting("writing the report"):
-            report([self.directory.path], self.directory.path / "report.html")
 
     def _fresh(self) -> Standing:
         state = self.program.init(self.plan.seed)
@@ -313,13 +343,21 @@ class Runner:
         if checkpoint is not None:
             self.standing = from_arrays(self.standing, checkpoint.arrays)
             self.iteration, self.cursor = checkpoint.iteration, checkpoint.cursor
-        if self.directory.metrics.exists():
+        if checkpoint is not None or self.directory.metrics.exists():
             self.directory.rewind("metrics.jsonl", self.cursor)
 
     def _save(self) -> None:
         arrays = to_arrays(self.standing)
-        self._write_policies({})
         self.directory.save(Checkpoint(self.iteration, self.cursor, arrays), self.plan.keep)
+        self._write_policies({})
+
+    def note_resumption(self) -> None:
+        """Keep in the record where and with what the run goes on, and its newest settings."""
+        record, here = self.directory.read_json("config.json"), describe(flatten(self.plan), 0)
+        about = {name: here[name] for name in ("versions", "commit", "device", "created")}
+        resumed = [*record.get("resumed", []), {"step": self.step, **about}]
+        settings = {"settings": here["settings"], "resumed": resumed}
+        self.directory.write_json("config.json", {**record, **settings})
 
     def _write_policies(self, judged: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """The newest and the best policy of every seed as artefacts that can be loaded alone."""
@@ -349,9 +387,6 @@ class Runner:
         """An array with an axis of seeds in front, also where there is one seed."""
         return np.asarray(x) if self.plan.seeds > 1 else np.asarray(x)[None]
 
-    def _path(self) -> Path:
-        return self.directory.path
-
 
 def plain(x: Any) -> Any:
     """Numbers for JSON: the shortest text that is the same float32, null where not finite."""
@@ -364,13 +399,15 @@ def plain(x: Any) -> Any:
 
 
 @contextlib.contextmanager
-def stop_signals() -> Iterator[list[int]]:
+def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
     """Collect requests to stop (Ctrl-C, termination) instead of dying; a second Ctrl-C dies."""
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if asked:
+        if number == signal.SIGINT and asked:
             raise KeyboardInterrupt
+        if not asked:
+            say("stopping after this iteration ...")
         asked.append(number)
 
     if threading.current_thread() is not threading.main_thread():

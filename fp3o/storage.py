@@ -4,7 +4,7 @@
 |-----------------------|------------------------------------------------------------------------|
 | `config.json`         | every setting, versions, commit, device, command                       |
 | `metrics.jsonl`       | one line a logged iteration and seed, in order, without clock times    |
-| `timing.jsonl`        | seconds and steps a second of each logged iteration                    |
+| `timing.jsonl`        | seconds since the process began, at each logged iteration              |
 | `checkpoints/*`       | everything that training needs to go on; the last few                  |
 | `policy/seed-K/best`  | the policy artefact with the best evaluation; `last`: the newest       |
 | `results.json`        | the final evaluation                                                   |
@@ -66,7 +66,15 @@ class RunDirectory:
     def create(self) -> None:
         """Make the directory and become its writer; refuse one in which something lies already."""
         _try_to_write(self.path)
+        self._refuse_what_is_there()
         self.lock()
+        try:
+            self._refuse_what_is_there()  # another process may have come first
+        except RunError:
+            self.unlock()
+            raise
+
+    def _refuse_what_is_there(self) -> None:
         if self.exists():
             raise RunError(
                 f"{self.path} already holds a run: go on with it by `fp3o resume {self.path}`, or "
@@ -147,15 +155,25 @@ class RunDirectory:
         return sorted(path for path in found if re.fullmatch(r"\d+", path.stem))
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
-        for path in reversed(self.checkpoints()):
+        """The newest checkpoint that is whole; a damaged one is set aside with a warning.
+
+        None where there was none. If there were some and all are damaged, that is an error.
+        """
+        found = self.checkpoints()
+        for path in reversed(found):
             try:
                 return read_checkpoint(path)
-            except (SafetensorError, OSError, ValueError, KeyError) as error:
+            except (SafetensorError, ValueError, KeyError) as error:
                 warnings.warn(
                     f"checkpoint {path} is damaged ({error}); the one before it is used",
                     stacklevel=2,
                 )
+                path.rename(path.with_suffix(".damaged"))
+        if found:
+            raise RunError(
+                f"all {len(found)} checkpoints of {self.path} are damaged, nothing was changed "
+                "but their names: train again in another directory"
+            )
         return None
 
 
@@ -163,6 +181,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """A checkpoint whose digest matches; anything else raises."""
     with safe_open(path, framework="numpy") as file:
         stamp = file.metadata() or {}
+        if stamp["format"] != str(FORMAT):
+            raise RunError(f"{path} has format {stamp['format']}, this fp3o knows {FORMAT}")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     where = {name: stamp[name] for name in ("iteration", "cursor")}
     if stamp["digest"] != digest(arrays, where):
@@ -260,4 +280,6 @@ def _no_run(path: Path, name: str) -> str:
         return f"there is no directory {path}"
     runs = [str(found.parent) for found in sorted(path.glob("*/config.json"))[:5]]
     inside = f"; runs inside it: {', '.join(runs)}" if runs else ""
+    if (path / "config.json").exists():
+        return f"the run {path} is not finished: go on with `fp3o resume {path}`"
     return f"{path} is no run directory: it has no {name}{inside}"

@@ -46,6 +46,7 @@ def made(sharing: str, recurrent: int, space: str) -> tuple[Setup, Any]:
         sharing=layers if sharing == "custom" else sharing, recurrent=recurrent, hidden=(6, 7),
         chunk=8, activation="relu" if space == "discrete" else "tanh",
         std="exp" if recurrent else "sigmoid", agent_id=sharing != "none",
+        layer_norm=sharing != "none",
     )  # fmt: skip
     setup = Setup(EnvSpec("test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True), config)
     layout, random = setup.actor_layout, np.random.default_rng(7)

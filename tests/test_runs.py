@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from kill_and_resume import differences, environment, interrupted, whole
@@ -115,6 +116,9 @@ def test_steps_can_be_raised(tmp_path: Path, finished: running.Run) -> None:
     short = fp3o.train(TASK, out=tmp_path / "short", **{**SMALL, "steps": 24 * 4})
     longer = fp3o.resume(short.path, steps=24 * 6, progress="quiet")
     assert longer.plan.steps == 24 * 6
+    assert json.loads((longer.path / "config.json").read_text())["resumed"][0]["step"] == 24 * 4
+    with pytest.raises(ValueError, match="already done 144 steps"):
+        fp3o.resume(longer.path, steps=24, progress="quiet")
     assert differences(finished.path, longer.path) == []
 
 
@@ -124,7 +128,7 @@ def test_damage_costs_only_what_came_after(
 ) -> None:
     """A torn newest checkpoint: a warning, the one before, and the same end."""
     stopped = iter([False] * 4 + [True] * 10)
-    monkeypatch.setattr(running, "stop_signals", lambda: _Stop(stopped))
+    monkeypatch.setattr(running, "stop_signals", lambda say: _Stop(stopped))
     run = fp3o.train(TASK, out=tmp_path / "torn", **{**SMALL, "save_every": 0.0})
     assert not run.finished
     monkeypatch.undo()
@@ -181,6 +185,26 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed whose policy is no longer finite: which one, and the state before is kept."""
+    real = running.Program.iterate
+
+    def spoiled(self: Any, state: Any, rates: Any = None) -> Any:
+        new, metrics = real(self, state, rates)
+        if len(seen) == 2:
+            rows = tuple(x.at[1].set(jnp.nan) for x in new.learner.actor)
+            new = new._replace(learner=new.learner._replace(actor=rows))
+        seen.append(1)
+        return new, metrics
+
+    seen: list[int] = []
+    monkeypatch.setattr(running.Program, "iterate", spoiled)
+    with pytest.raises(fp3o.NonFiniteError, match="policy of seed 1 is not finite after step 48"):
+        fp3o.train(TASK, out=tmp_path / "run", **SMALL)
+    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what is whole and how to go on; what was saved can be resumed."""
     real, calls = RunDirectory.save, []
@@ -220,6 +244,7 @@ def test_command_line(finished: running.Run, tmp_path: Path, capsys: Any) -> Non
         (["trian"], "did you mean 'train'"),
         (["train", "mpe/simple_spred"], "did you mean 'mpe/simple_spread'"),
         (["train", TASK, "--sharing", "partal"], "did you mean 'partial'"),
+        (["train", "--seeds", "2", TASK], "name the task first"),
         (["train", TASK, "--preset", "papr"], "no preset 'papr'"),
         (["train", TASK, "--config", "nowhere.json"], "nowhere.json"),
         (["train", TASK, "--loggers", "wandd"], "did you mean 'wandb'"),

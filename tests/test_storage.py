@@ -90,8 +90,12 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path, damage: str) -> Non
 
 
 def test_no_whole_checkpoint(tmp_path: Path) -> None:
-    """Nothing to go on from is not an error: the run begins anew."""
-    assert directory(tmp_path).newest() is None
+    """Nothing to go on from yet is no error; that everything is damaged is one, and is said."""
+    run = directory(tmp_path)
+    assert run.newest() is None
+    run.save(Checkpoint(1, 7, arrays(1)), keep=3).write_bytes(b"")
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(RunError, match="all 1 check"):
+        run.newest()
 
 
 def test_metrics_are_rewound(tmp_path: Path) -> None:
@@ -129,6 +133,7 @@ def test_directories_in_use_are_refused(tmp_path: Path) -> None:
     run.unlock()
     with pytest.raises(RunError, match="fp3o resume"):
         RunDirectory(run.path).create()
+    RunDirectory(run.path).lock()  # a refusal leaves no lock behind
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(RunError, match=r"thesis\.tex"):

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from fp3o.errors import nearest
 from fp3o.experiments import mpe
-from fp3o.plan import Plan, change
+from fp3o.plan import Plan, change, flatten
 from fp3o.progress import display
 from fp3o.reports import report
-from fp3o.run import resume, start
-from fp3o.storage import RunDirectory
+from fp3o.run import plan_of, resume, start
+from fp3o.storage import RunDirectory, RunError
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,26 @@ def conduct(name: str, out: Path, part: str = "", steps: int | None = None) -> i
     """Train what is not finished, then write the results of what is."""
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
-    experiment, console, runs = EXPERIMENTS[name], Console(), []
-    plans = [(label, plan) for label, plan in experiment.plans() if part in label]
+    experiment, console = EXPERIMENTS[name], Console()
+    short = {"steps": steps} if steps else {}
+    whole = [(label, change(plan, short).check()) for label, plan in experiment.plans()]
+    plans = [(label, plan) for label, plan in whole if part in label]
+    if not plans:
+        raise ValueError(f"no run of {name} has {part!r} in its name")
     for number, (label, plan) in enumerate(plans, 1):
         directory = RunDirectory(out / label)
+        if directory.exists() and flatten(plan_of(directory)) != flatten(plan):
+            raise RunError(f"{directory.path} has other settings: choose another --out")
         if not (directory.path / "results.json").exists():
             console.print(f"[bold]{number}/{len(plans)}[/] {label}")
             if directory.exists():
                 run = resume(directory.path)
             else:
-                chosen = change(plan, {"steps": steps}) if steps else plan
-                run = start(chosen.check(), directory.path, display(), ("tensorboard",))
+                run = start(plan, directory.path, display(), ("tensorboard",))
             if not run.finished:
                 console.print(f"stopped: the same command goes on from here ({out})")
                 return 130
-        runs.append(directory.path)
-    if not runs:
-        raise ValueError(f"no run of {name} has {part!r} in its name")
+    runs = [out / label for label, _ in whole if (out / label / "results.json").exists()]
     with console.status("drawing ..."):
         page = report(runs, out / "report.html")
     console.print(f"report   {page}")
