@@ -5,7 +5,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
 
-.PHONY: demo test check format docs bench
+.PHONY: demo test test-slow check format docs bench
 
 $(BIN)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,9 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-slow: $(BIN)/.installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 check: $(BIN)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,5 +1,7 @@
 """Every algorithm under every sharing solves every probe task it can solve."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +18,14 @@ from fp3o.program import Program, State
 from fp3o.rollout import evaluate
 
 SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 0, 1)}
+
+
+def unhurried(*slow: str) -> list[Any]:
+    """Every sharing; these are left to the slow tests. The two probe tests leave different ones."""
+    mark = {True: (pytest.mark.slow,), False: ()}
+    return [pytest.param(name, marks=mark[name in slow]) for name in SHARINGS]
+
+
 SOLVED = {"credit": 0.98, "roles": 0.98, "memory": 0.98, "unequal": 0.98}
 """Deterministic return that counts as solved; the best is 1."""
 
@@ -40,7 +50,7 @@ def play(program: Program, state: State) -> dict[str, float]:
     return dict(zip(TASKS, np.asarray(returns).mean(1).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", unhurried("partial", "custom"))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     """Value, credit assignment, coordination, memory and unequal agents, with one GRU network."""
@@ -59,7 +69,7 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     assert float(metrics["replay_error"].max()) < 1e-4
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", unhurried("full", "none"))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
     """Box actions of unequal sizes, feed-forward; both parametrisations of the spread."""
