@@ -1,5 +1,6 @@
 """What there is to choose from, as data and as tables."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +25,7 @@ SHARING_WORDS = {
     "partial": "all layers shared but the last",
     "none": "a network for each agent",
     "by_type": "one network for each kind of agent",
-    "0,0,1": "your own map from agent to group; [[0,0,0],[0,0,1]]: one map for each layer",
+    "0,0,1": "your own map from agent to group; also one map for each layer",
 }
 
 
@@ -62,24 +63,27 @@ def action_words(actions: Discrete | Box) -> str:
 def tables() -> list[Table]:
     """The catalogue for people."""
     found = catalogue()
-    tasks = _table("tasks", "name", "agents", "actions", "variants", "presets", "what")
+    tasks = {}
     for name, task in found["tasks"].items():
-        words = ", ".join(task["variants"]), ", ".join(task["presets"]) or "-"
-        tasks.add_row(name, str(task["agents"]), task["actions"], *words, task["summary"])
-    algorithms = _table("algorithms (--algorithm NAME, or NAME:field=value)", "name", "what")
-    for name in found["algorithms"]:
-        algorithms.add_row(name, ALGORITHM_WORDS[name])
-    sharings = _table("parameter sharing (--sharing NAME)", "name", "what")
-    for name, words in SHARING_WORDS.items():
-        sharings.add_row(name, words)
-    experiments = _table("experiments (fp3o experiment NAME)", "name", "what")
-    for name, words in found["experiments"].items():
-        experiments.add_row(name, words)
-    return [tasks, algorithms, sharings, experiments]
+        facts = [f"{task['agents']} agents", f"actions {task['actions']}"]
+        for kind in ("variants", "presets"):
+            if len(task[kind]) > 1 or (kind == "presets" and task[kind]):
+                facts.append(f"{kind} {', '.join(task[kind])}")
+        tasks[name] = f"{task['summary']}\n[dim]{' · '.join(facts)}[/]"
+    return [
+        _table("tasks", tasks),
+        _table("algorithms (--algorithm NAME, or NAME:field=value)", ALGORITHM_WORDS),
+        _table("parameter sharing (--sharing NAME)", SHARING_WORDS),
+        _table("experiments (fp3o experiment NAME)", found["experiments"]),
+    ]
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for name in columns:
-        table.add_column(name, style="cyan" if name == "name" else None)
+def _table(title: str, words: Mapping[str, str]) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, show_header=False
+    )
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for name, text in words.items():
+        table.add_row(name, text)
     return table

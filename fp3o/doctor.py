@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -74,7 +75,7 @@ def _tasks() -> list[Finding]:
 
     from fp3o.tasks import TASKS
 
-    findings = []
+    findings, well = [], 0
     for task in TASKS.values():
         for variant in task.variants:
             name = f"{task.name}:{variant}" if len(task.variants) > 1 else task.name
@@ -85,10 +86,10 @@ def _tasks() -> list[Finding]:
                 shape = (len(mask), len(widths) if widths else mask.shape[1])
                 action = jnp.zeros(shape, int if widths else float)
                 game.step(state, action, jax.random.key(1))
-                findings.append(Finding(name, True, True, "plays"))
+                well += 1
             except Exception as error:
                 findings.append(Finding(name, False, True, repr(error), "pip install -U fp3o"))
-    return findings
+    return [Finding("tasks", well > 0, True, f"{well} play (fp3o list)"), *findings]
 
 
 def _disk() -> list[Finding]:
@@ -117,9 +118,9 @@ def _extra(module: str) -> Callable[[], list[Finding]]:
 
 def table(findings: list[Finding]) -> Table:
     """The findings for people."""
-    shown = Table(title="fp3o doctor", title_justify="left", title_style="bold")
+    shown = Table(title="fp3o doctor", title_justify="left", title_style="bold", box=box.SIMPLE)
     for name in ("", "what", "found", "fix"):
-        shown.add_column(name)
+        shown.add_column(name, no_wrap=name != "found")
     for finding in findings:
         mark = "[green]ok[/]" if finding.well else "[red]no[/]" if finding.needed else "[dim]-[/]"
         fix = "" if finding.well else finding.fix

@@ -56,9 +56,19 @@ def _particle(name: str, summary: str) -> Task:
     )  # fmt: skip
 
 
+PROBE_WORDS = {
+    "value": "nothing to do; is the value learned?",
+    "credit": "is an action paid two steps later learned?",
+    "roles": "do agents that see the same learn to differ?",
+    "memory": "is a cue of two steps ago remembered?",
+    "unequal": "do agents of unequal sizes learn together?",
+    "target": "are continuous actions learned?",
+}
+
+
 def _probe(name: str) -> Task:
     game = PROBES[name]
-    summary = "a tiny task with a known answer, for tests"
+    summary = f"tests: {PROBE_WORDS[name]}"
     return Task(f"probe/{name}", summary, lambda _: game, getattr(game, "length", 1))
 
 

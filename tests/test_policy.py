@@ -94,7 +94,7 @@ def engine(setup: Setup, rows: Any, step: dict[str, Any], memory: Any) -> Any:
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
     legal = jnp.asarray(step["legal"]) & setup.spec.actions.mask
     start = jnp.broadcast_to(jnp.asarray(step["start"])[:, None], (BATCH, 4))
-    x = nets.normalise(setup.features(obs))
+    x = setup.inputs(obs)
     shown, _ = setup.actor(rows)(swap(x), swap(legal), swap(memory), swap(start))
     if isinstance(shown, Categorical):
         return choice, (swap(jnp.exp(shown.log_p)),)
