@@ -163,8 +163,8 @@ def test_imports_go_one_way() -> None:
         "errors", "spaces", "sharing", "policy", "types", "distributions", "nets", "optim",
         "returns", "metrics", "algorithms", "config", "setup", "artefact", "batch", "losses",
         "learn", "envs", "rollout", "program", "presets", "tasks", "plan", "evaluation", "storage",
-        "provenance", "loggers", "progress", "reports", "film", "run", "experiments", "catalogue",
-        "doctor", "cli", "__main__",
+        "provenance", "loggers", "progress", "reports", "film", "runner", "run", "experiments",
+        "catalogue", "doctor", "cli", "__main__",
     ]  # fmt: skip
     root = Path(fp3o.__file__).parent
     for path in root.rglob("*.py"):

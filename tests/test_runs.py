@@ -16,6 +16,7 @@ from kill_and_resume import differences, environment, interrupted, whole
 
 import fp3o
 from fp3o import run as running
+from fp3o import runner
 from fp3o.cli import main
 from fp3o.errors import MissingExtraError
 from fp3o.evaluation import evaluate
@@ -44,7 +45,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> running.Run:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds; one run's report is enough."""
-    monkeypatch.setattr(running, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda *_: None)
 
 
 def test_the_run_directory(finished: running.Run) -> None:
@@ -128,7 +129,7 @@ def test_damage_costs_only_what_came_after(
 ) -> None:
     """A torn newest checkpoint: a warning, the one before, and the same end."""
     stopped = iter([False] * 4 + [True] * 10)
-    monkeypatch.setattr(running, "stop_signals", lambda say: _Stop(stopped))
+    monkeypatch.setattr(runner, "stop_signals", lambda say: _Stop(stopped))
     run = fp3o.train(TASK, out=tmp_path / "torn", **{**SMALL, "save_every": 0.0})
     assert not run.finished
     monkeypatch.undo()
@@ -187,7 +188,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A seed whose policy is no longer finite: which one, and the state before is kept."""
-    real = running.Program.iterate
+    real = runner.Program.iterate
 
     def spoiled(self: Any, state: Any, rates: Any = None) -> Any:
         new, metrics = real(self, state, rates)
@@ -198,7 +199,7 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return new, metrics
 
     seen: list[int] = []
-    monkeypatch.setattr(running.Program, "iterate", spoiled)
+    monkeypatch.setattr(runner.Program, "iterate", spoiled)
     with pytest.raises(fp3o.NonFiniteError, match="policy of seed 1 is not finite after step 48"):
         fp3o.train(TASK, out=tmp_path / "run", **SMALL)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
