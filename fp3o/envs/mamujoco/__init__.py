@@ -1,0 +1,1 @@
+"""Multi-Agent MuJoCo: teams that share the joints of one body, on real MuJoCo."""

@@ -1,0 +1,208 @@
+"""A batch of simulations on MuJoCo itself, on native threads."""
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import mujoco
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from mujoco.batch import Batch
+
+from fp3o.envs.base import host_scan
+from fp3o.envs.mamujoco.rules import Moment, Step
+from fp3o.envs.mamujoco.world import World
+from fp3o.errors import NonFiniteError
+from fp3o.spaces import EnvSpec
+from fp3o.types import TimeStep
+
+PER_THREAD = 4
+"""Simulations a thread should have at least: fewer, and waking it costs more than it does."""
+
+BAD = [
+    int(mujoco.mjtWarning.mjWARN_BADQPOS),
+    int(mujoco.mjtWarning.mjWARN_BADQVEL),
+    int(mujoco.mjtWarning.mjWARN_BADQACC),
+]
+"""Warnings of a simulation that has blown up and was put back to its rest position."""
+
+
+class Simulations(NamedTuple):
+    """Where all simulations stand: numbers only, so it can be saved and given back exactly."""
+
+    physics: np.ndarray
+    """(e, ...): MuJoCo's integration state, the solver's warm start included."""
+    gauge: np.ndarray
+    """(e,): what the next reward is measured from."""
+    time: np.ndarray
+    """(e,): steps of the running episode."""
+    episode: np.ndarray
+    """(e,): episodes begun; with `stream` it decides how the next one begins."""
+    stream: np.ndarray
+    """(e, 2): the random stream of each environment."""
+
+
+class Native:
+    """`num_envs` environments of one task, stepped together; episodes begin again by themselves.
+
+    The same numbers come out with any number of threads. Observations are `dtype`; the physics
+    are always double precision.
+    """
+
+    scan = staticmethod(host_scan)
+
+    def __init__(
+        self, world: World, num_envs: int, threads: int | None = None, dtype: Any = np.float32
+    ):
+        self.world, self.num_envs, self.dtype = world, num_envs, dtype
+        # Contact forces are not part of a step: they need the simulation's whole data afterwards.
+        self._felt = "cfrc_ext" in world.fields
+        model = world.model
+        count = threads or default_threads(num_envs)
+        self._batch = Batch(model, num_envs, nthread=count, persistent=self._felt)
+        fields = [name for name in world.fields if name != "cfrc_ext"]
+        self._moment: dict[str, np.ndarray] = {
+            name: self._batch.bind(name) for name in ("qpos", "qvel", *fields)
+        }
+        self._ctrl = self._batch.bind("ctrl")
+        self._scratch = mujoco.MjData(model)
+        if self._felt:
+            self._moment["cfrc_ext"] = np.zeros((num_envs, model.nbody, 6))
+        mask = world.spec.actions.mask
+        self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
+        self._alive = np.ones((num_envs, world.spec.num_agents), bool)
+        self._never = np.zeros(num_envs, bool)
+        self._blown = self._batch.warning[:, BAD].sum(1)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        return self.world.spec
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Simulations, TimeStep]:
+        """Begin an episode in every environment; of several keys each has an equal part of them."""
+        numbers = np.asarray(jax.random.key_data(key)).reshape(-1, 2).astype(np.uint64)
+        each = self.num_envs // len(numbers)
+        stream = np.empty((self.num_envs, 2), np.uint64)
+        stream[:, 0] = np.repeat(numbers[:, 0] << np.uint64(32) | numbers[:, 1], each)
+        stream[:, 1] = np.tile(np.arange(each), len(numbers))
+        episode = np.zeros(self.num_envs, np.int64)
+        everyone = np.arange(self.num_envs)
+        self._begin(everyone, stream, episode)
+        gauge = np.array(self.world.robot.rules.gauge(np, self._moment))
+        time = np.zeros(self.num_envs, np.int64)
+        state = Simulations(self._batch.state.copy(), gauge, time, episode + 1, stream)
+        obs, team = self._see(self._moment)
+        reward = np.zeros((self.num_envs, self.spec.num_agents), self.dtype)
+        never = self._never
+        return state, self._timestep(obs, team, reward, never, never, ~never, obs, team)
+
+    def step(self, state: Simulations, action: Any) -> tuple[Simulations, TimeStep]:
+        """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
+        control = self.world.controls(np, np.asarray(action, np.float64))
+        if not np.isfinite(control).all():
+            self._refuse(np.asarray(action))
+        self._batch.state[...] = state.physics
+        self._ctrl[...] = control
+        self._batch.step(nstep=self.world.robot.skip)
+        if self._felt:
+            self._feel()
+        reward, gauge, failed = self._judge(state.gauge, control)
+        time = state.time + 1
+        late = (time == self.world.robot.limit) & ~failed
+        ended = failed | late
+        final = obs, team = self._see(self._moment)
+        episode = state.episode
+        if ended.any():
+            obs, team, gauge, episode = self._restart(ended, state, final, gauge)
+            time = np.where(ended, 0, time)
+        new = Simulations(self._batch.state.copy(), gauge, time, episode, state.stream)
+        return new, self._timestep(obs, team, reward, failed, late, ended, *final)
+
+    def _judge(
+        self, before: np.ndarray, control: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rewards `(e, n)`, the new gauge, and who has failed."""
+        rules, moment = self.world.robot.rules, self._moment
+        gauge = np.array(rules.gauge(np, moment))
+        healthy = rules.healthy(np, moment)
+        step = Step(moment, before, gauge, control, healthy, self.world.dt)
+        reward, failed = rules.reward(np, step), ~healthy
+        counts = self._batch.warning[:, BAD].sum(1)
+        if (counts != self._blown).any():
+            blown = counts > self._blown
+            self._blown = counts
+            # MuJoCo has put it back to rest: nothing it did in this step is worth a number.
+            reward, failed = np.where(blown, 0.0, reward), failed | blown
+            warnings.warn(
+                f"{self.spec.name}: the simulation diverged in environment "
+                f"{int(blown.argmax())}; its episode ends here",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        team = np.repeat(reward[:, None].astype(self.dtype), self.spec.num_agents, 1)
+        return team, gauge, failed
+
+    def _restart(
+        self,
+        ended: np.ndarray,
+        state: Simulations,
+        final: tuple[np.ndarray, np.ndarray],
+        gauge: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """New episodes where one has ended: what is seen now, the gauges, the episodes begun."""
+        ids = np.flatnonzero(ended)
+        self._begin(ids, state.stream, state.episode)
+        moment = {name: values[ids] for name, values in self._moment.items()}
+        obs, team, gauge = final[0].copy(), final[1].copy(), gauge.copy()
+        obs[ids], team[ids] = self._see(moment)
+        gauge[ids] = self.world.robot.rules.gauge(np, moment)
+        return obs, team, gauge, state.episode + ended
+
+    def _begin(self, ids: np.ndarray, stream: np.ndarray, episode: np.ndarray) -> None:
+        """Put some simulations at the start of an episode, each by its own random stream."""
+        model, start = self.world.model, self.world.robot.rules.start
+        self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        for i in ids:
+            source = np.random.Philox(key=stream[i], counter=[0, 0, 0, int(episode[i])])
+            qpos, qvel = start(np.random.Generator(source), model.qpos0, model.nv)
+            self._moment["qpos"][i], self._moment["qvel"][i] = qpos, qvel
+        self._batch.forward(ids)
+        if self._felt:
+            self._moment["cfrc_ext"][ids] = 0.0
+
+    def _feel(self) -> None:
+        """Forces from outside on every body, as MuJoCo computes them after a step.
+
+        The one loop over environments here, and only for bodies that observe forces: the call
+        takes a single simulation. It costs some 3 % of such a body's physics.
+        """
+        for i in range(self.num_envs):
+            data = self._batch.get_data(i, self._scratch)
+            mujoco.mj_rnePostConstraint(self.world.model, data)
+            self._moment["cfrc_ext"][i] = data.cfrc_ext
+
+    def _see(self, moment: Moment) -> tuple[np.ndarray, np.ndarray]:
+        obs, state = self.world.observe(np, moment)
+        return obs.astype(self.dtype), state.astype(self.dtype)
+
+    def _timestep(self, obs: np.ndarray, team: np.ndarray, *rest: np.ndarray) -> TimeStep:
+        return TimeStep(obs, team, self._legal, self._alive, *rest)  # pyright: ignore
+
+    def _refuse(self, action: np.ndarray) -> None:
+        bad = ~np.isfinite(action) & self._legal
+        env, agent, place = (int(x) for x in np.argwhere(bad)[0])
+        raise NonFiniteError(
+            f"{self.spec.name}: agent {agent} asks for {action[env, agent, place]} in dimension "
+            f"{place} of its action (environment {env}); actions must be finite"
+        )
+
+
+def default_threads(num_envs: int) -> int:
+    """As many as the processor has (or FP3O_THREADS says), but none with too little to do."""
+    told = os.environ.get("FP3O_THREADS", "")
+    if told and not (told.isdecimal() and int(told)):
+        raise ValueError(f"FP3O_THREADS must be a whole number above 0, got {told!r}")
+    cores = int(told) if told else len(os.sched_getaffinity(0))
+    return max(1, min(cores, -(-num_envs // PER_THREAD)))
