@@ -33,7 +33,7 @@ def catalogue() -> dict[str, Any]:
     """Tasks, algorithms, sharings, presets, loggers and experiments."""
     tasks = {}
     for task in TASKS.values():
-        spec = task.game().spec
+        spec = task.spec()
         tasks[task.name] = {
             "summary": task.summary,
             "variants": list(task.variants),

@@ -262,8 +262,10 @@ class Render:
     """Which seed's policy; none: the one with the best evaluation."""
     seed: int = 0
     """Seed of the episodes."""
-    fps: int = 8
-    """Steps a second."""
+    fps: int | None = None
+    """Pictures a second; none: real time, where the task has a clock, else 8."""
+    seconds: float = 10.0
+    """Longest film of an episode."""
 
 
 def render(argv: Sequence[str]) -> None:
@@ -273,8 +275,11 @@ def render(argv: Sequence[str]) -> None:
     from fp3o.policy import Policy
 
     policy = Policy.load(options.run, which=options.which, seed=options.policy_seed)
-    with Console(stderr=True).status("filming ..."):
-        path = film(policy, options.out, options.episodes, options.seed, options.fps)
+    with Console(stderr=True).status("filming ...") as status:
+        path = film(
+            policy, options.out, options.episodes, options.seed, options.fps, options.seconds,
+            status.update,
+        )  # fmt: skip
     print(path)
 
 

@@ -70,9 +70,6 @@ def _devices() -> list[Finding]:
 
 def _tasks() -> list[Finding]:
     """Every task is made and stepped once."""
-    import jax
-    import jax.numpy as jnp
-
     from fp3o.tasks import TASKS
 
     findings, well = [], 0
@@ -80,16 +77,27 @@ def _tasks() -> list[Finding]:
         for variant in task.variants:
             name = f"{task.name}:{variant}" if len(task.variants) > 1 else task.name
             try:
-                game = task.game(variant)
-                state, mask = game.reset(jax.random.key(0)), game.spec.actions.mask
-                widths = getattr(game.spec.actions, "widths", None)
-                shape = (len(mask), len(widths) if widths else mask.shape[1])
-                action = jnp.zeros(shape, int if widths else float)
-                game.step(state, action, jax.random.key(1))
+                _play(task.game(variant))
                 well += 1
             except Exception as error:
                 findings.append(Finding(name, False, True, repr(error), "pip install -U fp3o"))
     return [Finding("tasks", well > 0, True, f"{well} play (fp3o list)"), *findings]
+
+
+def _play(game: Any) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    from fp3o.envs.base import HostGame
+
+    mask, widths = game.spec.actions.mask, getattr(game.spec.actions, "widths", None)
+    shape = (len(mask), len(widths) if widths else mask.shape[1])
+    action = jnp.zeros(shape, int if widths else float)
+    if isinstance(game, HostGame):
+        env = game.batch(1)
+        env.step(env.reset(jax.random.key(0))[0], action[None])
+    else:
+        game.step(game.reset(jax.random.key(0)), action, jax.random.key(1))
 
 
 def _disk() -> list[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fp3o.artefact import read_actor
 from fp3o.config import Config
-from fp3o.envs.base import Vectorised
+from fp3o.envs.base import Env, HostGame, batch_of
 from fp3o.envs.mpe_scripted import play
 from fp3o.plan import Plan
 from fp3o.policy import Policy
@@ -28,9 +28,19 @@ training. 0 and 1 would be the streams of training itself."""
 
 def program_of(plan: Plan) -> Program:
     """The program that trains and judges the plan's seeds."""
+    return Program(environments(plan, plan.config.num_envs), plan.config, num_seeds(plan))
+
+
+def num_seeds(plan: Plan) -> int | None:
+    """Seeds of a program; None, no axis of seeds, where there is one."""
+    return plan.seeds if plan.seeds > 1 else None
+
+
+def environments(plan: Plan, num_envs: int) -> Env:
+    """A batch for every seed; on the host those of all seeds are one batch."""
     game = plan.description.game(plan.variant)
-    num_seeds = plan.seeds if plan.seeds > 1 else None
-    return Program(Vectorised(game, plan.config.num_envs), plan.config, num_seeds)
+    copies = plan.seeds if isinstance(game, HostGame) else 1
+    return batch_of(game, num_envs * copies)
 
 
 def returns_of(
@@ -46,7 +56,7 @@ def returns_of(
     They are played in equal parts, so evaluations of all lengths share one compiled program.
     """
     part = min(plan.eval_episodes, episodes)
-    env = Vectorised(plan.description.game(plan.variant), part)
+    env = environments(plan, part)
     played = [
         np.asarray(
             program.evaluate(
@@ -75,7 +85,8 @@ def references(task: str, variant: str | None, episodes: int) -> dict[str, dict[
     description = find(task)
     if description.scripted is None:
         return {}
-    game, key = description.game(variant), jax.random.fold_in(jax.random.key(0), SCRIPTED)
+    game: Any = description.game(variant)
+    key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
     earned = {
         name: np.asarray(play(game, policy, key, episodes))
         for name, policy in description.scripted(game).items()

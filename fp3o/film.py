@@ -1,58 +1,87 @@
 """Films of a policy: episodes as GIF or MP4, without a screen."""
 
+import itertools
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from PIL import Image
 
+from fp3o.envs.base import batch_of
 from fp3o.errors import nearest
 from fp3o.policy import Policy
 from fp3o.tasks import Task, find
 
 FORMATS = (".gif", ".mp4")
+STILL, SMOOTH = 8, 30
+"""Pictures a second: of worlds without a clock, and at most of those with one."""
 
 
-def render(policy: Policy, out: str | Path, episodes: int = 3, seed: int = 0, fps: int = 8) -> Path:
-    """Play some episodes with the policy's most likely actions and film them."""
+def render(
+    policy: Policy,
+    out: str | Path,
+    episodes: int = 3,
+    seed: int = 0,
+    fps: int | None = None,
+    seconds: int | float = 10,
+    tell: Callable[[str], None] = lambda words: None,
+) -> Path:
+    """Play some episodes with the policy's most likely actions and film them.
+
+    A film shows `fps` pictures a second, at most `seconds` of an episode; without `fps` it runs as
+    fast as the world it shows, where that has a clock. `tell` is told how far it is.
+    """
     path = Path(out)
-    if episodes < 1 or fps < 1:
-        raise ValueError(f"episodes and fps must be at least 1, got {episodes} and {fps}")
+    if episodes < 1 or seconds <= 0 or (fps is not None and fps < 1):
+        raise ValueError(
+            f"episodes and fps must be at least 1 and seconds above 0, got {episodes}, {fps} and "
+            f"{seconds}"
+        )
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
     name, _, variant = policy.card.spec.name.partition(":")
     task = find(name)
+    game: Any = task.game(variant or None)
     if task.picture is None:
-        raise ValueError(f"{name} has no picture to film")
+        raise ValueError(f"{policy.card.spec.name} has no picture to film")
+    pace = 1 / getattr(game, "dt", 1 / STILL)
+    every = max(1, round(pace / SMOOTH))  # steps from one picture to the next
+    speed = fps or max(1, round(pace / every))
     frames: list[np.ndarray] = []
     for episode in range(episodes):
-        frames += film(policy, task, variant or None, jax.random.key(seed + episode), episode)
-    write_film(path, frames, fps)
+        shots = film(policy, task, game, jax.random.key(seed + episode), episode, every)
+        for shot in itertools.islice(shots, int(seconds * speed)):
+            frames.append(shot)
+            tell(f"filming: {len(frames)} pictures, episode {episode + 1} of {episodes}")
+    write_film(path, frames, speed)
     return path
 
 
 def film(
-    policy: Policy, task: Task, variant: str | None, key: Any, episode: int
-) -> list[np.ndarray]:
-    """The pictures of one episode; the last one stays a moment."""
+    policy: Policy, task: Task, game: Any, key: Any, episode: int, every: int
+) -> Iterator[np.ndarray]:
+    """The pictures of one episode, one in `every` steps; the last one stays a moment."""
     assert task.picture is not None
-    game, step_keys = task.game(variant), jax.random.split(key, task.limit + 1)
-    step, sight = jax.jit(game.step), jax.jit(game.sight)
-    state, memory, earned, frames = game.reset(step_keys[-1]), None, 0.0, []
+    env = batch_of(game, 1)
+    step = jax.jit(env.step) if env.scan is jax.lax.scan else env.step
+    state, now = env.reset(key)
+    memory, earned, before = None, 0.0, state
     for time in range(task.limit):
-        caption = f"episode {episode + 1}   step {time}   return {earned:.2f}"
-        frames.append(task.picture(game, state, caption))
-        seen = jax.device_get(sight(state))
+        if time % every == 0:
+            caption = f"episode {episode + 1}   step {time}   return {earned:.2f}"
+            yield task.picture(game, state, caption)
+        seen = jax.device_get(now)
         action, memory = policy.act(seen.obs, memory, seen.legal)
-        state, reward, terminated, truncated = step(state, jnp.asarray(action), step_keys[time])
-        earned += float(reward.mean()) / game.spec.shares
-        if terminated | truncated:
+        before, (state, now) = state, step(state, action)
+        earned += float(now.reward.mean()) / game.spec.shares
+        if now.terminated[0] | now.truncated[0]:
             break
-    caption = f"episode {episode + 1}   end   return {earned:.2f}"
-    return frames + [task.picture(game, state, caption)] * 6
+    # The environment has begun another episode; the last thing to see is what was before.
+    final = task.picture(game, before, f"episode {episode + 1}   end   return {earned:.2f}")
+    yield from itertools.repeat(final, 6)
 
 
 def write_film(path: Path, frames: list[np.ndarray], fps: int) -> None:

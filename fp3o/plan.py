@@ -79,7 +79,7 @@ class Plan:
         for name, least in LEAST.items():
             if not least <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        Setup(self.description.game(self.variant).spec, self.config)
+        Setup(self.description.spec(self.variant), self.config)
         return self
 
 

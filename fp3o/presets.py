@@ -33,6 +33,58 @@ PARTICLES: Settings = {
 }
 """What the particle tasks have in common."""
 
+BODIES: Settings = {
+    "variant": "paper",
+    "num_envs": 4,
+    "rollout": 1000,
+    "epochs": 5,
+    "minibatches": 32,
+    "hidden": (64, 64),
+    "gain": 0.01,
+    # The task itself appends the agent's one-hot, before it standardises what is seen.
+    "agent_id": False,
+    "actor_lr": 1e-5,
+    "critic_lr": 3e-4,
+    "entropy": 1e-3,
+    "gamma": 0.99,
+    "gae_lambda": 0.95,
+    "huber": 10.0,
+    "max_grad_norm": 10.0,
+    "time_limit": "terminate",
+    "steps": 10_000_000,
+    "seeds": 5,
+    "eval_every": 25,
+    "eval_episodes": 32,
+    "final_episodes": 100,
+}
+"""What the MuJoCo tasks have in common."""
+
+TIGHT = ("Walker2d", "Hopper")
+"""Bodies whose ratios are clipped at 0.05 instead of 0.2."""
+
+
+def body(name: str, agents: int, in_paper: bool) -> Mapping[str, Settings]:
+    """The presets of a MuJoCo task.
+
+    Under partial sharing the authors' release multiplies the learning rate of the policy's last
+    layer by the number of agents; `paper-partial` does so too.
+    """
+    clip = 0.05 if name.split("-")[0] in TIGHT else 0.2
+    # Time limits are continued and raw observations get a one-hot: good practice, not the paper.
+    today = {
+        **BODIES, "clip": clip, "variant": "farama", "agent_id": True, "time_limit": "bootstrap",
+    }  # fmt: skip
+    if not in_paper:
+        return {"farama": today}
+    paper = {**BODIES, "clip": clip}
+    return {
+        "paper": paper,
+        "paper-partial": {**paper, "sharing": "partial", "head_rate": float(agents)},
+        "paper-none": {**paper, "sharing": "none"},
+        "farama": today,
+    }
+
+
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "mpe/simple_speaker_listener": {
         # One network for unequal agents needs to know whose turn it is, hence the agent's one-hot.

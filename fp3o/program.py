@@ -14,8 +14,9 @@ from fp3o.batch import assemble
 from fp3o.config import Config, Rates
 from fp3o.envs.base import Env, Seeded
 from fp3o.errors import NonFiniteError
+from fp3o.host import HostPlayer
 from fp3o.learn import Metrics, improve
-from fp3o.rollout import Carry, Finished, begin, collect, count, decide
+from fp3o.rollout import Carry, Finished, begin, collect, count
 from fp3o.setup import Learner, Setup
 from fp3o.types import Trajectory
 
@@ -130,7 +131,7 @@ class Program:
         self._begin = self._compiled(partial(begin, self.setup, env))
         self._iterate = self._compiled(partial(iteration, self.setup, env))
         self._keys = self._compiled(partial(split_keys, self.setup))
-        self._decide = self._compiled(partial(decide, self.setup))
+        self._host = HostPlayer(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so their seeds are the second axis.
         self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
         self._plays: dict[tuple[Env, int, bool], Callable[..., Array]] = {}
@@ -151,7 +152,9 @@ class Program:
         if not self.on_host:
             return State(learner, self._begin(play_key), key)
         rest = stack(*(rollout.fresh(self.setup, self.env.num_envs) for _ in seeds))
-        return State(learner, Carry(*self.env.reset(play_key.reshape(-1)[0]), *rest), key)
+        # What the host plays with stays on the host.
+        rest = jax.tree.map(np.asarray, rest)
+        return State(learner, Carry(*self.env.reset(play_key), *rest), key)
 
     def iterate(self, state: State, rates: Rates | None = None) -> tuple[State, dict[str, Any]]:
         """One iteration for every seed. Bad numbers from the task raise; `state` stays good."""
@@ -163,8 +166,14 @@ class Program:
 
     def evaluate(
         self, rows: Any, env: Env, keys: Array, num_steps: int, deterministic: bool = True
-    ) -> Float[Array, "*s e"]:
-        """Returns of the first episodes of every seed's actor in separate (pure) environments."""
+    ) -> Float[Array, "*s e"] | Float[np.ndarray, "*s e"]:
+        """Returns of the first episodes of every seed's actor in separate environments.
+
+        A host environment has those of all seeds, one seed behind the other.
+        """
+        if env.scan is not jax.lax.scan:
+            env = Seeded(env, self.num_seeds) if self.num_seeds else env
+            return self._host.evaluate(env, rows, keys, num_steps, deterministic)
         plan = env, num_steps, deterministic
         if plan not in self._plays:
             play = partial(
@@ -181,7 +190,10 @@ class Program:
 
     def compile(self, state: State) -> None:
         """Compile an iteration for states like this one ahead of time."""
-        if not self.on_host:
+        if self.on_host:
+            # What is compiled depends on what the host does: an iteration that nobody keeps.
+            self._iterate_on_host(state, self.rates())
+        else:
             self._iterate = self._iterate.lower(state, self.rates()).compile()
 
     def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Any:
@@ -189,10 +201,12 @@ class Program:
 
     def _iterate_on_host(self, state: State, rates: Rates) -> tuple[State, Metrics]:
         key, play_keys, learn_key = self._keys(state.key)
-        steps = jnp.moveaxis(play_keys, 1, 0) if self.num_seeds else play_keys
-        choose = lambda setup, *inputs: self._decide(*inputs)  # noqa: E731
-        actor = state.learner.actor
-        carry, trajectory = collect(self.setup, self.env, actor, state.carry, steps, choose)
-        env_state, carry = carry.env_state, carry._replace(env_state=None)
-        learner, carry, metrics = self._learn(rates, state.learner, trajectory, carry, learn_key)
-        return State(learner, carry._replace(env_state=env_state), key), metrics
+        carry, trajectory = self._host.collect(
+            self.env, state.learner.actor, state.carry, play_keys
+        )
+        # The learner is told only what it needs, and what the host plays with stays there.
+        told = carry._replace(env_state=(), timestep=(), actor_memory=())
+        learner, told, metrics = self._learn(rates, state.learner, trajectory, told, learn_key)
+        known = jax.tree.map(np.asarray, (told.critic_memory, told.tally))
+        carry = carry._replace(critic_memory=known[0], tally=known[1])
+        return State(learner, carry, key), metrics

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.batch import bootstraps
@@ -73,20 +74,21 @@ def collect(
     env: Env,
     rows: Any,
     carry: Carry,
-    keys: Key[Array, "t *s"],
+    keys: Key[Array, "t *s"] | np.ndarray,
     decide: Callable[..., Decision] = decide,
 ) -> tuple[Carry, Trajectory]:
     """Play one step a key in every environment, with sampled actions.
 
     Nothing is computed here that can wait: what was seen is kept as it came, and judged in bulk.
-    On the host, `rows`, `carry` and `keys` may have an axis of seeds that `decide` maps over.
+    On the host, `rows`, `carry` and `keys` may have an axis of seeds that `decide` maps over, and
+    the keys are plain numbers.
     """
     view = lambda step: step.state if setup.row.view == "state" else step.obs  # noqa: E731
     final = lambda step: (  # noqa: E731
         step.final_state if setup.row.view == "state" else step.final_obs
     )
 
-    def step(carry: Carry, key: Array) -> tuple[Carry, Trajectory]:
+    def step(carry: Carry, key: Any) -> tuple[Carry, Trajectory]:
         now, memory = carry.timestep, carry.actor_memory
         choice = decide(setup, rows, now, memory, key)
         env_state, after = env.step(carry.env_state, choice.action)

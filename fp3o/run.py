@@ -65,7 +65,7 @@ def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence
     directory = RunDirectory(out if out is not None else free_path(plan))
     directory.create()
     try:
-        agents = plan.description.game(plan.variant).spec.num_agents
+        agents = plan.description.spec(plan.variant).num_agents
         directory.write_json("config.json", describe(flatten(plan), agents))
         finished = Runner(plan, directory, screen, loggers).go()
     finally:

@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from fp3o.envs import mpe, mpe_scripted, mpe_view, mpe_world
-from fp3o.envs.base import Game
+from fp3o.envs.base import Env, Game, HostGame, batch_of
+from fp3o.envs.mamujoco import catalogue as bodies
 from fp3o.envs.probe import PROBES
 from fp3o.errors import nearest
-from fp3o.presets import PRESETS, Settings
+from fp3o.presets import PRESETS, Settings, body
+from fp3o.spaces import EnvSpec
 
 Scripted = Callable[..., Any]
 """Game state and random key -> the team's actions: a policy that may look behind the scenes."""
@@ -23,22 +26,31 @@ class Task:
 
     name: str
     summary: str
-    build: Callable[[str], Game]
+    build: Callable[[str], Game | HostGame]
     limit: int
     """The longest an episode can be."""
     variants: tuple[str, ...] = ("default",)
     scripted: Callable[[Any], Mapping[str, Scripted]] | None = None
-    picture: Callable[..., np.ndarray] | None = None
+    picture: Callable[[Any, Any, str], np.ndarray] | None = None
+    """Game, state of a batch and caption -> the batch's first environment as a picture."""
     presets: Mapping[str, Settings] = field(default_factory=dict)
 
-    def game(self, variant: str | None = None) -> Game:
-        """The task as a pure game."""
+    def game(self, variant: str | None = None) -> Game | HostGame:
+        """The task under one of its variants; some take options, as in `paper:obsk=2`."""
         chosen = self.variants[0] if variant is None else variant
-        if chosen not in self.variants:
+        if (rules := chosen.partition(":")[0]) not in self.variants:
             raise ValueError(
-                f"{self.name} has no variant {chosen!r}: {nearest(chosen, self.variants)}"
+                f"{self.name} has no variant {rules!r}: {nearest(rules, self.variants)}"
             )
         return self.build(chosen)
+
+    def spec(self, variant: str | None = None) -> EnvSpec:
+        """The task's facts."""
+        return self.game(variant).spec
+
+    def env(self, variant: str | None, num_envs: int) -> Env:
+        """A batch of environments."""
+        return batch_of(self.game(variant), num_envs)
 
     def preset(self, name: str | None = None) -> Settings:
         """Settings by name; without a name the task's default ones."""
@@ -52,8 +64,29 @@ class Task:
 def _particle(name: str, summary: str) -> Task:
     return Task(
         f"mpe/{name}", summary, partial(mpe.particle, name), mpe_world.LENGTH, mpe.VARIANTS,
-        mpe_scripted.scripted, mpe_view.picture, PRESETS[f"mpe/{name}"],
+        mpe_scripted.scripted, _particles, PRESETS[f"mpe/{name}"],
     )  # fmt: skip
+
+
+def _particles(game: Any, state: Any, caption: str) -> np.ndarray:
+    return mpe_view.picture(game, jax.tree.map(lambda x: x[0], state[0]), caption)
+
+
+def _body(name: str) -> Task:
+    """A MuJoCo task: any body, split in any way it can be."""
+    name = bodies.canonical(name)
+    profiles = bodies.profiles(name)
+    presets = body(name, bodies.agents(name), "paper" in profiles)
+    return Task(
+        f"{bodies.FAMILY}/{name}", bodies.summary(name), partial(_mujoco, name), bodies.LIMIT,
+        profiles, None, lambda game, state, caption: game.picture(state, caption), presets,
+    )  # fmt: skip
+
+
+def _mujoco(name: str, variant: str) -> Game | HostGame:
+    from fp3o.envs.mamujoco.native import make  # imports MuJoCo, which takes a moment
+
+    return make(name, variant)
 
 
 PROBE_WORDS = {
@@ -78,6 +111,7 @@ TASKS: Mapping[str, Task] = {
         _particle("simple_speaker_listener", "one agent sees the goal and speaks, the other moves"),
         _particle("simple_reference", "each agent knows the other's goal; both speak and move"),
         _particle("simple_spread", "three agents cover three landmarks without collisions"),
+        *map(_body, bodies.names()),
         *map(_probe, PROBES),
     )
 }
@@ -86,11 +120,14 @@ TASKS: Mapping[str, Task] = {
 
 def find(name: str) -> Task:
     """A task by its name."""
-    if name not in TASKS:
-        raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
-    return TASKS[name]
+    if name in TASKS:
+        return TASKS[name]
+    family, _, rest = name.partition("/")
+    if family == bodies.FAMILY and bodies.known(rest):
+        return _body(rest)
+    raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
 
 
-def make(name: str, variant: str | None = None) -> Game:
-    """A named task as a pure game, ready for `Vectorised`."""
+def make(name: str, variant: str | None = None) -> Game | HostGame:
+    """A named task: a pure game, ready for `Vectorised`, or one that makes its own batches."""
     return find(name).game(variant)

@@ -26,7 +26,7 @@ def test_flat_form_is_complete(task: str) -> None:
     """A plan comes back from JSON as it was, for every preset and with unusual values."""
     for preset in TASKS[task].presets or [None]:
         plan = draft(task, preset)
-        num_agents = TASKS[task].game().spec.num_agents
+        num_agents = TASKS[task].spec().num_agents
         odd = {
             "sharing": list(range(num_agents)), "critic_sharing": "full", "value_clip": 0.3,
             "algorithm": "fp3o:inner_clip=0.5,uncertified=revert", "steps": 1e3,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from fp3o.spaces import EnvSpec
 from fp3o.types import TimeStep
@@ -70,6 +70,25 @@ class Game(Protocol):
     def sight(self, state: Any) -> Sight:
         """What the agents see in this state."""
         ...
+
+
+@runtime_checkable
+class HostGame(Protocol):
+    """A task whose batches of environments live on the host."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        ...
+
+    def batch(self, num_envs: int) -> Env:
+        """Environments that are stepped together."""
+        ...
+
+
+def batch_of(game: Game | HostGame, num_envs: int) -> Env:
+    """A batch of environments of a task, pure or not."""
+    return game.batch(num_envs) if isinstance(game, HostGame) else Vectorised(game, num_envs)
 
 
 @dataclass(frozen=True)
@@ -135,8 +154,8 @@ class Seeded:
         """That of the environment."""
         return self.env.scan
 
-    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
-        """Begin an episode in every environment of every seed."""
+    def reset(self, key: Key[Array, " s"]) -> tuple[Any, TimeStep]:
+        """Begin an episode in every environment of every seed, which has a key of its own."""
         return self._by_seed(*self.env.reset(key))
 
     def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
@@ -144,14 +163,15 @@ class Seeded:
         return self._by_seed(*self.env.step(state, action.reshape(-1, *action.shape[2:])))
 
     def _by_seed(self, state: Any, step: TimeStep) -> tuple[Any, TimeStep]:
-        split = lambda x: x.reshape(self.num_seeds, -1, *x.shape[1:])  # noqa: E731
-        return state, jax.tree.map(split, step)
+        # Without a tree map: this happens at every step.
+        shape = self.num_seeds, self.num_envs
+        return state, TimeStep(*(x.reshape(*shape, *x.shape[1:]) for x in step))
 
 
 def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> tuple[Any, Any]:
-    """`jax.lax.scan` as a Python loop, for environments that JAX cannot trace."""
+    """`jax.lax.scan` over an array `xs` as a Python loop, for environments JAX cannot trace."""
     rows = []
-    for i in range(len(jax.tree.leaves(xs)[0])):
-        carry, row = body(carry, jax.tree.map(lambda x, i=i: x[i], xs))
+    for x in xs:
+        carry, row = body(carry, x)
         rows.append(row)
     return carry, jax.tree.map(lambda *parts: np.stack(parts), *rows)

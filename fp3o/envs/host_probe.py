@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key
 
 from fp3o.envs.base import host_scan
 from fp3o.envs.probe import NUM_AGENTS, Probe
@@ -35,7 +35,7 @@ class HostProbe:
         """The probe's facts."""
         return self.probe.spec
 
-    def reset(self, key: PRNGKeyArray) -> tuple[HostCue, TimeStep]:
+    def reset(self, key: Key[Array, "*s"]) -> tuple[HostCue, TimeStep]:
         """Begin an episode in every environment."""
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
         zeros = np.zeros(self.num_envs, np.float32)

@@ -2,29 +2,30 @@
 
 import os
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import mujoco
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key
 from mujoco.batch import Batch
 
 from fp3o.envs.base import host_scan
 from fp3o.envs.mamujoco.rules import Moment, Step
-from fp3o.envs.mamujoco.world import World
+from fp3o.envs.mamujoco.view import colours, picture
+from fp3o.envs.mamujoco.world import World, world
 from fp3o.errors import NonFiniteError
 from fp3o.spaces import EnvSpec
 from fp3o.types import TimeStep
 
+if TYPE_CHECKING:
+    from fp3o.envs.mamujoco.mjx import MjxGame
+
 PER_THREAD = 4
 """Simulations a thread should have at least: fewer, and waking it costs more than it does."""
 
-BAD = [
-    int(mujoco.mjtWarning.mjWARN_BADQPOS),
-    int(mujoco.mjtWarning.mjWARN_BADQVEL),
-    int(mujoco.mjtWarning.mjWARN_BADQACC),
-]
+BAD = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 """Warnings of a simulation that has blown up and was put back to its rest position."""
 
 
@@ -73,14 +74,15 @@ class Native:
         self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, world.spec.num_agents), bool)
         self._never = np.zeros(num_envs, bool)
-        self._blown = self._batch.warning[:, BAD].sum(1)
+        self._warnings = self._batch.warning[:, BAD]
+        self._blown = self._warnings.copy()
 
     @property
     def spec(self) -> EnvSpec:
         """The task's facts."""
         return self.world.spec
 
-    def reset(self, key: PRNGKeyArray) -> tuple[Simulations, TimeStep]:
+    def reset(self, key: Key[Array, "*s"]) -> tuple[Simulations, TimeStep]:
         """Begin an episode in every environment; of several keys each has an equal part of them."""
         numbers = np.asarray(jax.random.key_data(key)).reshape(-1, 2).astype(np.uint64)
         each = self.num_envs // len(numbers)
@@ -126,13 +128,12 @@ class Native:
         """Rewards `(e, n)`, the new gauge, and who has failed."""
         rules, moment = self.world.robot.rules, self._moment
         gauge = np.array(rules.gauge(np, moment))
-        healthy = rules.healthy(np, moment)
+        healthy = ~self._never if rules.healthy is None else rules.healthy(np, moment)
         step = Step(moment, before, gauge, control, healthy, self.world.dt)
         reward, failed = rules.reward(np, step), ~healthy
-        counts = self._batch.warning[:, BAD].sum(1)
-        if (counts != self._blown).any():
-            blown = counts > self._blown
-            self._blown = counts
+        if not np.array_equal(self._warnings, self._blown):
+            blown = (self._warnings > self._blown).any(1)
+            self._blown = self._warnings.copy()
             # MuJoCo has put it back to rest: nothing it did in this step is worth a number.
             reward, failed = np.where(blown, 0.0, reward), failed | blown
             warnings.warn(
@@ -141,8 +142,7 @@ class Native:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        team = np.repeat(reward[:, None].astype(self.dtype), self.spec.num_agents, 1)
-        return team, gauge, failed
+        return reward.astype(self.dtype)[:, None].repeat(self.spec.num_agents, 1), gauge, failed
 
     def _restart(
         self,
@@ -197,6 +197,44 @@ class Native:
             f"{self.spec.name}: agent {agent} asks for {action[env, agent, place]} in dimension "
             f"{place} of its action (environment {env}); actions must be finite"
         )
+
+
+@dataclass(frozen=True)
+class NativeGame:
+    """A task on MuJoCo itself, ready to be made in any number."""
+
+    world: World
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The task's facts."""
+        return self.world.spec
+
+    @property
+    def dt(self) -> float:
+        """Seconds a step lasts."""
+        return self.world.dt
+
+    def batch(self, num_envs: int) -> Native:
+        """Environments that are stepped together."""
+        return Native(self.world, num_envs)
+
+    def picture(self, state: Simulations, caption: str) -> np.ndarray:
+        """The first environment's body, each agent's parts in its colour."""
+        model = self.world.model
+        first = 1 + model.nq  # behind the time
+        owned = [[int(model.actuator_trnid[m, 0]) for m in own] for own in self.world.owned]
+        return picture(model, state.physics[0, 1:first], colours(model, owned), caption)
+
+
+def make(name: str, variant: str) -> "NativeGame | MjxGame":
+    """A task by its name and variant, on the backend the variant asks for."""
+    made = world(name, variant)
+    if made.variant.backend == "native":
+        return NativeGame(made)
+    from fp3o.envs.mamujoco.mjx import MjxGame
+
+    return MjxGame(made)
 
 
 def default_threads(num_envs: int) -> int:

@@ -11,12 +11,11 @@ from itertools import pairwise
 import mujoco
 
 from fp3o.envs.mamujoco import rules
+from fp3o.envs.mamujoco.catalogue import ENTRIES
 from fp3o.envs.mamujoco.models import compile_model
 from fp3o.envs.mamujoco.rules import Rules
 from fp3o.envs.mamujoco.split import Column, Graph, Joint, block, bodies, joint, span
 from fp3o.errors import nearest
-
-PROFILES = ("paper", "farama")
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ def robot(name: str, profile: str, partition: str) -> Robot:
     if name not in BODIES:
         raise ValueError(f"unknown body {name!r}: {nearest(name, BODIES)}")
     body = BODIES[name]
-    if profile not in body.profiles:
-        raise ValueError(f"{name} has no profile {profile!r}: {nearest(profile, body.profiles)}")
+    if profile not in (offered := ENTRIES[name].profiles):
+        raise ValueError(f"{name} has no profile {profile!r}: {nearest(profile, offered)}")
     segments = _segments(name, partition) if body.long else 0
     model = compile_model(name, profile, segments)
     graph = body.graph(model, profile == "paper", partition)
@@ -53,9 +52,6 @@ class _Body:
     skip: int
     graph: Callable[[mujoco.MjModel, bool, str], Graph]
     rules: Callable[[mujoco.MjModel, bool], Rules]
-    partitions: tuple[str, ...]
-    """Those that have names of their own; every body can also be driven by one agent."""
-    profiles: tuple[str, ...] = ("farama",)
     limit: int = 1000
     long: bool = False
     """Whether it has as many segments as the partition `agents x segments` asks for."""
@@ -323,25 +319,19 @@ def _pushing(model: mujoco.MjModel, _: bool) -> Rules:
 
 
 BODIES: Mapping[str, _Body] = {
-    "Reacher": _Body(
-        2, _reacher, lambda _, paper: rules.reacher(paper), ("2x1",), PROFILES, limit=50
-    ),
-    "Ant": _Body(5, _ant, lambda _, paper: rules.ant(paper), ("2x4", "2x4d", "4x2"), PROFILES),
-    "Walker2d": _Body(4, _walker, lambda _, paper: rules.walker(paper), ("2x3",), PROFILES),
-    "Hopper": _Body(4, _hopper, lambda _, paper: rules.hopper(paper), ("3x1",), PROFILES),
-    "HalfCheetah": _Body(5, _cheetah, lambda _, __: rules.cheetah(), ("6x1", "2x3"), PROFILES),
-    "ManyagentSwimmer": _Body(
-        4, _swimmer_train, lambda _, __: rules.swimmer(), ("8x2",), PROFILES, long=True
-    ),
-    "ManySegmentAnt": _Body(5, _ant_train, lambda _, __: rules.ant(False), ("2x3",), long=True),
-    "CoupledHalfCheetah": _Body(5, _coupled, lambda _, __: rules.coupled_cheetah(), ("1p1",)),
-    "Humanoid": _Body(5, _humanoid, lambda model, _: rules.humanoid(model), ("9p8",)),
-    "HumanoidStandup": _Body(5, _humanoid, lambda model, _: rules.standing_up(model), ("9p8",)),
-    "Swimmer": _Body(4, _swimmer, lambda _, __: rules.swimmer(), ("2x1",)),
-    "Pusher": _Body(5, _pusher, _pushing, ("3p",), limit=100),
-    "InvertedPendulum": _Body(2, _pendulum, lambda _, __: rules.pendulum(), ()),
-    "InvertedDoublePendulum": _Body(
-        5, _double_pendulum, lambda _, __: rules.double_pendulum(), ()
-    ),
+    "Reacher": _Body(2, _reacher, lambda _, paper: rules.reacher(paper), limit=50),
+    "Ant": _Body(5, _ant, lambda _, paper: rules.ant(paper)),
+    "Walker2d": _Body(4, _walker, lambda _, paper: rules.walker(paper)),
+    "Hopper": _Body(4, _hopper, lambda _, paper: rules.hopper(paper)),
+    "HalfCheetah": _Body(5, _cheetah, lambda _, __: rules.cheetah()),
+    "ManyagentSwimmer": _Body(4, _swimmer_train, lambda _, __: rules.swimmer(), long=True),
+    "ManySegmentAnt": _Body(5, _ant_train, lambda _, __: rules.ant(False), long=True),
+    "CoupledHalfCheetah": _Body(5, _coupled, lambda _, __: rules.coupled_cheetah()),
+    "Humanoid": _Body(5, _humanoid, lambda model, _: rules.humanoid(model)),
+    "HumanoidStandup": _Body(5, _humanoid, lambda model, _: rules.standing_up(model)),
+    "Swimmer": _Body(4, _swimmer, lambda _, __: rules.swimmer()),
+    "Pusher": _Body(5, _pusher, _pushing, limit=100),
+    "InvertedPendulum": _Body(2, _pendulum, lambda _, __: rules.pendulum()),
+    "InvertedDoublePendulum": _Body(5, _double_pendulum, lambda _, __: rules.double_pendulum()),
 }
-"""The bodies by name."""
+"""How the bodies of the catalogue are made."""

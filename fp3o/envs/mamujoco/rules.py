@@ -27,6 +27,7 @@ class Step(NamedTuple):
     action: Any
     """The controls that were asked for, before MuJoCo's limits."""
     healthy: Any
+    """True where the body has not failed."""
     dt: float
 
 
@@ -37,17 +38,12 @@ class Rules:
     gauge: Callable[[Any, Moment], Any]
     """The number whose change is paid for: where the body is, or how far from a goal."""
     reward: Callable[[Any, Step], Any]
-    healthy: Callable[[Any, Moment], Any]
-    """False where the body has failed, which ends the episode."""
+    healthy: Callable[[Any, Moment], Any] | None
+    """False where the body has failed, which ends the episode; None: it cannot fail."""
     start: Callable[[np.random.Generator, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
     """Random numbers, qpos at rest and the number of velocities -> qpos and qvel at the start."""
     fields: tuple[str, ...] = ()
     """What gauge, reward and healthy read beside qpos and qvel."""
-
-
-def always(xp: Any, moment: Moment) -> Any:
-    """A body that cannot fail."""
-    return xp.ones(moment["qpos"].shape[:-1], bool)
 
 
 def distance_along_x(xp: Any, moment: Moment) -> Any:
@@ -95,12 +91,12 @@ def noise(
 
 def cheetah() -> Rules:
     """Run; nothing can go wrong."""
-    return Rules(distance_along_x, running(control=0.1), always, noise(0.1, normal=True))
+    return Rules(distance_along_x, running(control=0.1), None, noise(0.1, normal=True))
 
 
 def swimmer() -> Rules:
     """Swim; nothing can go wrong."""
-    return Rules(distance_along_x, running(control=1e-4), always, noise(0.1))
+    return Rules(distance_along_x, running(control=1e-4), None, noise(0.1))
 
 
 def coupled_cheetah() -> Rules:
@@ -109,7 +105,7 @@ def coupled_cheetah() -> Rules:
     def middle(xp: Any, moment: Moment) -> Any:
         return (moment["qpos"][..., 0] + moment["qpos"][..., 9]) / 2
 
-    return Rules(middle, running(control=0.05), always, noise(0.1, normal=True))
+    return Rules(middle, running(control=0.05), None, noise(0.1, normal=True))
 
 
 def hopper(paper: bool) -> Rules:
@@ -185,7 +181,7 @@ def standing_up(model: mujoco.MjModel) -> Rules:
         effort = 0.1 * xp.square(step.action).sum(-1)
         return step.after / model.opt.timestep - effort - xp.minimum(impact, 10.0) + 1
 
-    return Rules(height, reward, always, noise(0.01), ("cfrc_ext",))
+    return Rules(height, reward, None, noise(0.01), ("cfrc_ext",))
 
 
 def reacher(paper: bool) -> Rules:
@@ -209,7 +205,7 @@ def reacher(paper: bool) -> Rules:
         qpos[-2:], qvel[-2:] = goal, 0
         return qpos, qvel
 
-    return Rules(gap, reward, always, start, ("xpos",))
+    return Rules(gap, reward, None, start, ("xpos",))
 
 
 def pusher(tip: int, thing: int, goal: int) -> Rules:
@@ -235,7 +231,7 @@ def pusher(tip: int, thing: int, goal: int) -> Rules:
         qpos[-4:-2], qpos[-2:], qvel[-4:] = place, 0, 0
         return qpos, qvel
 
-    return Rules(to_goal, reward, always, start, ("xpos",))
+    return Rules(to_goal, reward, None, start, ("xpos",))
 
 
 def pendulum() -> Rules:
