@@ -5,7 +5,7 @@ given only what it depends on, on the processor even where an accelerator learns
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,21 @@ from fp3o.types import TimeStep, Trajectory
 # Small computations run at once instead of being handed to another thread and waited for: a
 # decision then takes a third of the time. It has to be said before JAX starts its CPU client.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Who plays host environments: this process, or others for it."""
+
+    def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
+        """A rollout of one step a key, `(*s, t)`, with sampled actions."""
+        ...
+
+    def evaluate(
+        self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
+    ) -> np.ndarray:
+        """One agent's return in the first episode of every environment."""
+        ...
 
 
 class HostPlayer:

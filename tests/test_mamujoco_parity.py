@@ -41,7 +41,7 @@ CASES = (
     + [("Ant", "4x2", 0), ("Ant", "2x4", 2), ("HalfCheetah", "6x1", 5), ("Hopper", "3x1", 2),
        ("Humanoid", "9|8", 0), ("Humanoid", "9|8", 2), ("Reacher", "2x1", 0), ("Swimmer", "2x1", 0),
        ("Pusher", "3p", 2), ("Pusher", "3p", 5), ("Walker2d", "2x3", 5),
-       ("ManySegmentSwimmer", "4x3", 2), ("ManySegmentSwimmer", "8x2", 5),
+       ("ManySegmentSwimmer", "3x3", 2), ("ManySegmentSwimmer", "8x2", 5),
        ("ManySegmentAnt", "3x1", 0), ("ManySegmentAnt", "4x1", 5)]
 )  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_fast_legs_are_seen_as_they_are(tmp_path: Path) -> None:
 class Twins:
     """Two cheetahs tied together, on the package's file, in a plain loop.
 
-    The package itself cannot run them with MuJoCo 4: it reads the band's Jacobian as a full matrix.
+    The package itself cannot: it reads the band's Jacobian as a full matrix, which it is no more.
     """
 
     def __init__(self) -> None:
@@ -245,6 +245,6 @@ def test_tied_cheetahs(conf: str) -> None:
         if t % 10 == 0:
             seen, whole = twins.see()
             for row in np.asarray(ours.obs[0]):
-                np.testing.assert_allclose(row, whole if conf == "1x12" else seen, atol=1e-8)
-            np.testing.assert_allclose(ours.state[0, 0], whole, atol=1e-8)
+                close(row, whole if conf == "1x12" else seen, 1e-8)
+            close(ours.state[0, 0], whole, 1e-8)
     assert longest > 3.5

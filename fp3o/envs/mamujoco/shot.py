@@ -1,5 +1,8 @@
 """A MuJoCo model in a pose as solids, and from where to film it: what its joints let it do."""
 
+# pyright: reportAttributeAccessIssue=false
+# The names of mujoco are compiled; there are no stubs for them.
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +29,7 @@ JOINTS = {
     int(mujoco.mjtJoint.mjJNT_HINGE): "hinge {}",
 }
 VIEWS = {
-    "walks": (-76, 16),
+    "walks": (-76, 14),
     "runs": (-84, 9),
     "runs beside another": (-66, 18),
     "swims": (-90, 54),
@@ -191,7 +194,7 @@ def aim(
     middle = plan.middle + moved * plan.follows
     cast = [shape.corners for shape, keep in zip(shapes, plan.cast, strict=True) if keep]
     usual = distance(plan.around @ plan.axes.T, slope, 0.84)
-    needed = distance((np.concatenate(cast) - middle) @ plan.axes.T, slope, 0.95)
+    needed = distance((np.concatenate(cast) - middle) @ plan.axes.T, slope, 0.99)
     place = middle - plan.axes[2] * min(max(usual, needed), 3 * usual)
     return Camera(place, plan.axes, slope, size, float(place[2]) - plan.floor)
 

@@ -1,5 +1,8 @@
 """Pictures of MuJoCo scenes, drawn without a screen and without OpenGL."""
 
+# pyright: reportAttributeAccessIssue=false
+# The names of mujoco are compiled; there are no stubs for them.
+
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
@@ -47,7 +50,8 @@ def colours(model: mujoco.MjModel, owned: Sequence[Sequence[int]]) -> np.ndarray
     drives is grey, except for goals, in red, and for things to be pushed, nearly black.
     """
     bodies = np.tile(STAGE, (model.nbody, 1))
-    motored = set(model.body_rootid[model.jnt_bodyid[model.actuator_trnid[:, 0]]])
+    joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT
+    motored = set(model.body_rootid[model.jnt_bodyid[model.actuator_trnid[joint, 0]]])
     for body in range(1, model.nbody):
         first = int(model.body_jntadr[body])
         joints = set(range(first, first + int(model.body_jntnum[body])))
@@ -155,12 +159,22 @@ def label(scene: np.ndarray, colours: np.ndarray, caption: str) -> np.ndarray:
     pen = ImageDraw.Draw(paper)
     pen.line((0, height, width, height), "#d8d4ca")
     pen.text((12, height + STRIP / 2), caption, INK, font(13), "lm")
-    shown = np.flatnonzero((np.abs(AGENTS[:, None] - colours) < 1e-6).all(2).any(1))
-    many, x = len(shown) > 6, 12.0
-    for agent in shown:
-        name = f"{agent}" if many else f"agent {agent}"
-        hue = tuple(int(255 * part) for part in AGENTS[agent])
-        pen.rounded_rectangle((x, 11, x + 9, 20), 2, hue)
-        pen.text((x + 14, 15.5), name, INK, font(12), "lm")
-        x += 14 + pen.textlength(name, font(12)) + (9 if many else 14)
+    legend(pen, np.flatnonzero([np.isclose(colours, hue).all(1).any() for hue in AGENTS]), width)
     return np.asarray(paper).copy()
+
+
+def legend(pen: ImageDraw.ImageDraw, agents: np.ndarray, width: int) -> None:
+    """Whose colour is which, in as many rows as it takes."""
+    many, x, y = len(agents) > 6, 12.0, 16.0
+    if many:
+        pen.text((x, y), "agents", INK, font(12), "lm")
+        x += pen.textlength("agents", font(12)) + 10
+    for agent in agents:
+        name = f"{agent}" if many else f"agent {agent}"
+        wide = 14 + pen.textlength(name, font(12))
+        if x + wide > width - 8:
+            x, y = 12.0, y + 17
+        hue = tuple(int(255 * part) for part in AGENTS[agent])
+        pen.rounded_rectangle((x, y - 5, x + 9, y + 4), 2, hue)
+        pen.text((x + 14, y), name, INK, font(12), "lm")
+        x += wide + (9 if many else 14)
