@@ -9,7 +9,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.spaces import Box, Discrete
 
@@ -24,9 +24,11 @@ class Categorical(eqx.Module):
     legal: Bool[Array, "*batch a"]
     widths: tuple[int, ...] = eqx.field(static=True)
 
-    def sample(self, key: PRNGKeyArray) -> Int[Array, "*batch d"]:
+    noise = staticmethod(jax.random.gumbel)
+    """Key and shape `(*batch, a)` -> what `sample` needs: the largest sum is a fair draw."""
+
+    def sample(self, noise: Float[Array, "*batch a"]) -> Int[Array, "*batch d"]:
         """Draw one choice for every sub-action."""
-        noise = jax.random.gumbel(key, self.log_p.shape, self.log_p.dtype)
         return self._argmax(self.log_p + noise)
 
     def mode(self) -> Int[Array, "*batch d"]:
@@ -69,9 +71,11 @@ class Gaussian(eqx.Module):
     std: Float[Array, "*#batch a"]
     legal: Bool[Array, "*batch a"]
 
-    def sample(self, key: PRNGKeyArray) -> Float[Array, "*batch a"]:
+    noise = staticmethod(jax.random.normal)
+    """Key and shape `(*batch, a)` -> what `sample` needs."""
+
+    def sample(self, noise: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
         """Draw a vector; padded dimensions are 0."""
-        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         return jnp.where(self.legal, self.mean + self.std * noise, 0.0)
 
     def mode(self) -> Float[Array, "*batch a"]:

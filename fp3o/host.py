@@ -4,6 +4,7 @@ A step should cost little beside the environment's own: a decision is one compil
 given only what it depends on, on the processor even where an accelerator learns.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fp3o.envs.base import Env
-from fp3o.rollout import Carry, Decision, collect, decide
+from fp3o.rollout import Carry, Decision, act, collect, draw
 from fp3o.setup import Setup
 from fp3o.spaces import Discrete
 from fp3o.types import TimeStep, Trajectory
@@ -45,28 +46,31 @@ class HostPlayer:
         self.setup, self.num_seeds = setup, num_seeds
         self._recurrent = bool(setup.config.recurrent)
         self._discrete = isinstance(setup.spec.actions, Discrete)
-        over_seeds = lambda function, axes: jax.vmap(function, axes) if num_seeds else function  # noqa: E731
-        self._sample = jax.jit(over_seeds(self._decide, 0))
-        self._most_likely = jax.jit(over_seeds(partial(self._decide, key=None), 0))
-        self._split = jax.jit(over_seeds(jax.random.split, 0))
+        over_seeds = jax.vmap if num_seeds else lambda function: function
+        self._sample = jax.jit(over_seeds(self._decide))
+        self._most_likely = jax.jit(over_seeds(partial(self._decide, noise=None)))
+        self._split = jax.jit(over_seeds(jax.random.split))
+        self._noise: dict[int, Callable[[Array], Array]] = {}
 
     def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
         """A rollout of one step a key, `(*s, t)`, with sampled actions."""
-        rows, numbers = nearby(rows), self._by_step(keys)
-        return collect(self.setup, env, rows, carry, numbers, self._choose)  # pyright: ignore
+        noise = self._draw(keys, env.num_envs)
+        return collect(self.setup, env, nearby(rows), carry, noise, self._choose)
 
     def evaluate(
         self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
     ) -> np.ndarray:
         """One agent's return in the first episode of every environment, as `rollout.evaluate`."""
         reset_keys, play_keys = jnp.moveaxis(self._split(keys), -1, 0)
-        each = jnp.stack([jax.random.split(k, num_steps) for k in play_keys.reshape(-1)])
-        numbers = self._by_step(each if self.num_seeds else each[0])
         rows, (env_state, now) = nearby(rows), env.reset(reset_keys)
         memory = np.zeros((*now.alive.shape, self.setup.config.recurrent), np.float32)
         earned, playing = np.zeros(now.start.shape), np.ones(now.start.shape, bool)
-        for key in numbers:
-            choice = self._choose(self.setup, rows, now, memory, None if deterministic else key)
+        for step in range(num_steps):
+            noise = None
+            if not deterministic:
+                keys = jnp.vectorize(jax.random.fold_in)(play_keys, step)
+                noise = self._draw(keys[..., None], env.num_envs)[0]
+            choice = self._choose(self.setup, rows, now, memory, noise)
             env_state, now = env.step(env_state, choice.action)
             memory = choice.memory
             earned += np.asarray(now.reward).mean(-1) * playing
@@ -75,13 +79,15 @@ class HostPlayer:
                 break
         return np.where(playing, np.nan, earned) / self.setup.spec.shares
 
-    def _by_step(self, keys: Array) -> np.ndarray:
-        """Keys `(*s, t)` as numbers, step first: looking one up costs nothing."""
-        numbers = np.asarray(jax.random.key_data(keys))
-        return np.moveaxis(numbers, 1, 0) if self.num_seeds else numbers
+    def _draw(self, keys: Array, num_envs: int) -> np.ndarray:
+        """All randomness of the steps of keys `(*s, t)` at once, step first: `(t, *s, n, e, a)`."""
+        if num_envs not in self._noise:
+            steps = jax.vmap(partial(draw, self.setup, num_envs=num_envs))
+            self._noise[num_envs] = jax.jit(jax.vmap(steps, out_axes=1) if self.num_seeds else steps)
+        return np.asarray(self._noise[num_envs](nearby(keys)))
 
     def _choose(
-        self, setup: Setup, rows: Any, now: TimeStep, memory: Any, key: np.ndarray | None
+        self, setup: Setup, rows: Any, now: TimeStep, memory: Any, noise: np.ndarray | None
     ) -> Decision:
         seen = (
             now.obs,
@@ -89,11 +95,13 @@ class HostPlayer:
             now.start if self._recurrent else None,
             memory if self._recurrent else None,
         )
-        act = self._most_likely(rows, seen) if key is None else self._sample(rows, seen, key)
+        act = self._most_likely(rows, seen) if noise is None else self._sample(rows, seen, noise)
         action, log_prob, *after = map(np.asarray, act)
         return Decision(action, log_prob, *after or (memory,))  # pyright: ignore
 
-    def _decide(self, rows: Any, seen: tuple[Array, Any, Any, Any], key: Any) -> tuple[Array, ...]:
+    def _decide(
+        self, rows: Any, seen: tuple[Array, Any, Any, Any], noise: Any
+    ) -> tuple[Array, ...]:
         obs, legal, start, memory = seen
         shape, mask = obs.shape[:2], self.setup.spec.actions.mask
         now = TimeStep(
@@ -105,8 +113,7 @@ class HostPlayer:
         now = now if legal is None else now._replace(legal=legal)
         now = now if start is None else now._replace(start=start)
         before = jnp.zeros((*shape, 0)) if memory is None else memory
-        drawn = None if key is None else jax.random.wrap_key_data(key)
-        choice = decide(self.setup, rows, now, before, drawn)
+        choice = act(self.setup, rows, now, before, noise)
         known = choice.action, choice.log_prob
         return known if memory is None else (*known, choice.memory)
 

@@ -9,9 +9,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.batch import bootstraps
+from fp3o.distributions import Categorical, Gaussian, num_outputs
 from fp3o.envs.base import Env
 from fp3o.optim import Rows
 from fp3o.setup import Setup
+from fp3o.spaces import Discrete
 from fp3o.types import TimeStep, Trajectory
 
 
@@ -60,12 +62,31 @@ def decide(
     key: PRNGKeyArray | None,
 ) -> Decision:
     """Every agent acts on its own observation; without a key, its most likely action."""
+    noise = None if key is None else draw(setup, key, timestep.obs.shape[0])
+    return act(setup, rows, timestep, memory, noise)
+
+
+def draw(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"]:
+    """The randomness of one decision of the team in every environment."""
+    actions = setup.spec.actions
+    kind = Categorical if isinstance(actions, Discrete) else Gaussian
+    return kind.noise(key, (setup.spec.num_agents, num_envs, num_outputs(actions)), float)
+
+
+def act(
+    setup: Setup,
+    rows: Rows,
+    timestep: TimeStep,
+    memory: Float[Array, "e n h"],
+    noise: Float[Array, "n e a"] | None,
+) -> Decision:
+    """Every agent acts on its own observation; without noise, its most likely action."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
     obs = setup.inputs(timestep.obs)
     legal = timestep.legal & setup.spec.actions.mask
     start = jnp.broadcast_to(timestep.start[:, None], timestep.alive.shape)
     policy, memories = setup.actor(rows)(swap(obs), swap(legal), swap(memory), swap(start))
-    action = policy.mode() if key is None else policy.sample(key)
+    action = policy.mode() if noise is None else policy.sample(noise)
     return Decision(swap(action), swap(policy.log_prob(action)), swap(memories))
 
 
@@ -74,14 +95,14 @@ def collect(
     env: Env,
     rows: Any,
     carry: Carry,
-    keys: Key[Array, "t *s"] | np.ndarray,
+    keys: Key[Array, " t"] | np.ndarray,
     decide: Callable[..., Decision] = decide,
 ) -> tuple[Carry, Trajectory]:
     """Play one step a key in every environment, with sampled actions.
 
     Nothing is computed here that can wait: what was seen is kept as it came, and judged in bulk.
-    On the host, `rows`, `carry` and `keys` may have an axis of seeds that `decide` maps over, and
-    the keys are plain numbers.
+    On the host, `rows` and `carry` may have an axis of seeds that `decide` maps over, and in the
+    place of the keys stands all randomness of the rollout, step by step.
     """
     view = lambda step: step.state if setup.row.view == "state" else step.obs  # noqa: E731
     final = lambda step: (  # noqa: E731

@@ -170,8 +170,13 @@ class Seeded:
 
 def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> tuple[Any, Any]:
     """`jax.lax.scan` over an array `xs` as a Python loop, for environments JAX cannot trace."""
-    rows = []
-    for x in xs:
+    kept: list[np.ndarray] = []
+    row = None
+    for i, x in enumerate(xs):
         carry, row = body(carry, x)
-        rows.append(row)
-    return carry, jax.tree.map(lambda *parts: np.stack(parts), *rows)
+        leaves = jax.tree.leaves(row)
+        if not kept:
+            kept = [np.empty((len(xs), *leaf.shape), leaf.dtype) for leaf in leaves]
+        for rows, leaf in zip(kept, leaves, strict=True):
+            rows[i] = leaf
+    return carry, jax.tree.unflatten(jax.tree.structure(row), kept)

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fp3o.errors import nearest
-from fp3o.experiments import mpe
+from fp3o.experiments import mamujoco, mpe
 from fp3o.plan import Plan, change, flatten
 from fp3o.progress import display
 from fp3o.reports import report
@@ -27,6 +27,9 @@ class Experiment:
 EXPERIMENTS: Mapping[str, Experiment] = {
     "mpe": Experiment(
         "particle tasks x sharing x six algorithms (the paper's appendix)", mpe.plans, mpe.write
+    ),
+    "mamujoco": Experiment(
+        "HalfCheetah and Hopper under full, partial and no sharing", mamujoco.plans, mpe.write
     ),
 }
 """The experiments by name."""

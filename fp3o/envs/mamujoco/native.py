@@ -74,8 +74,8 @@ class Native:
         self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, world.spec.num_agents), bool)
         self._never = np.zeros(num_envs, bool)
-        self._warnings = self._batch.warning[:, BAD]
-        self._blown = self._warnings.copy()
+        self._counts = self._batch.warning[:, BAD, 1]
+        self._motion = self._batch.state[:, 1 : 1 + model.nq + model.nv]
 
     @property
     def spec(self) -> EnvSpec:
@@ -108,9 +108,10 @@ class Native:
         self._batch.state[...] = state.physics
         self._ctrl[...] = control
         self._batch.step(nstep=self.world.robot.skip)
+        blown = self._blown()
         if self._felt:
             self._feel()
-        reward, gauge, failed = self._judge(state.gauge, control)
+        reward, gauge, failed = self._judge(state.gauge, control, blown)
         time = state.time + 1
         late = (time == self.world.robot.limit) & ~failed
         ended = failed | late
@@ -122,8 +123,20 @@ class Native:
         new = Simulations(self._batch.state.copy(), gauge, time, episode, state.stream)
         return new, self._timestep(obs, team, reward, failed, late, ended, *final)
 
+    def _blown(self) -> np.ndarray:
+        """Which simulations have diverged in this step; they are at rest now."""
+        # MuJoCo puts a simulation back when it finds absurd numbers at the start of a substep (a
+        # reset sets the counts to 0). What the last substep has made absurd, it has not seen yet.
+        noticed = self._counts.any(1)
+        unseen = ~(np.abs(self._motion) < mujoco.mjMAXVAL).all(1)
+        if unseen.any():
+            ids = np.flatnonzero(unseen)
+            self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+            self._batch.forward(ids)
+        return noticed | unseen
+
     def _judge(
-        self, before: np.ndarray, control: np.ndarray
+        self, before: np.ndarray, control: np.ndarray, blown: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rewards `(e, n)`, the new gauge, and who has failed."""
         rules, moment = self.world.robot.rules, self._moment
@@ -131,10 +144,8 @@ class Native:
         healthy = ~self._never if rules.healthy is None else rules.healthy(np, moment)
         step = Step(moment, before, gauge, control, healthy, self.world.dt)
         reward, failed = rules.reward(np, step), ~healthy
-        if not np.array_equal(self._warnings, self._blown):
-            blown = (self._warnings > self._blown).any(1)
-            self._blown = self._warnings.copy()
-            # MuJoCo has put it back to rest: nothing it did in this step is worth a number.
+        if blown.any():
+            # It is back at rest: nothing it did in this step is worth a number.
             reward, failed = np.where(blown, 0.0, reward), failed | blown
             warnings.warn(
                 f"{self.spec.name}: the simulation diverged in environment "

@@ -195,10 +195,12 @@ def reacher(paper: bool) -> Rules:
         near = step.before if paper else step.after
         return near - xp.square(step.action).sum(-1)
 
+    shaken = noise(0.1, 0.005)
+
     def start(
         random: np.random.Generator, rest: np.ndarray, nv: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        qpos, qvel = noise(0.1, 0.005)(random, rest, nv)
+        qpos, qvel = shaken(random, rest, nv)
         goal = random.uniform(-0.2, 0.2, 2)
         while not paper and np.linalg.norm(goal) >= 0.2:  # the paper: anywhere in the square
             goal = random.uniform(-0.2, 0.2, 2)
