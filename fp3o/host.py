@@ -47,6 +47,8 @@ class HostPlayer:
         self._recurrent = bool(setup.config.recurrent)
         self._discrete = isinstance(setup.spec.actions, Discrete)
         over_seeds = jax.vmap if num_seeds else lambda function: function
+        self._structure: Any = None
+        self._ready = jax.jit(over_seeds(self._prepare))
         self._sample = jax.jit(over_seeds(self._decide))
         self._most_likely = jax.jit(over_seeds(partial(self._decide, noise=None)))
         self._split = jax.jit(over_seeds(jax.random.split))
@@ -55,14 +57,14 @@ class HostPlayer:
     def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
         """A rollout of one step a key, `(*s, t)`, with sampled actions."""
         noise = self._draw(keys, env.num_envs)
-        return collect(self.setup, env, nearby(rows), carry, noise, self._choose)
+        return collect(self.setup, env, self._ready(nearby(rows)), carry, noise, self._choose)
 
     def evaluate(
         self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
     ) -> np.ndarray:
         """One agent's return in the first episode of every environment, as `rollout.evaluate`."""
         reset_keys, play_keys = jnp.moveaxis(self._split(keys), -1, 0)
-        rows, (env_state, now) = nearby(rows), env.reset(reset_keys)
+        actor, (env_state, now) = self._ready(nearby(rows)), env.reset(reset_keys)
         memory = np.zeros((*now.alive.shape, self.setup.config.recurrent), np.float32)
         earned, playing = np.zeros(now.start.shape), np.ones(now.start.shape, bool)
         for step in range(num_steps):
@@ -70,7 +72,7 @@ class HostPlayer:
             if not deterministic:
                 keys = jnp.vectorize(jax.random.fold_in)(play_keys, step)
                 noise = self._draw(keys[..., None], env.num_envs)[0]
-            choice = self._choose(self.setup, rows, now, memory, noise)
+            choice = self._choose(self.setup, actor, now, memory, noise)
             env_state, now = env.step(env_state, choice.action)
             memory = choice.memory
             earned += np.asarray(now.reward).mean(-1) * playing
@@ -87,7 +89,7 @@ class HostPlayer:
         return np.asarray(self._noise[num_envs](nearby(keys)))
 
     def _choose(
-        self, setup: Setup, rows: Any, now: TimeStep, memory: Any, noise: np.ndarray | None
+        self, setup: Setup, actor: Any, now: TimeStep, memory: Any, noise: np.ndarray | None
     ) -> Decision:
         seen = (
             now.obs,
@@ -95,12 +97,17 @@ class HostPlayer:
             now.start if self._recurrent else None,
             memory if self._recurrent else None,
         )
-        act = self._most_likely(rows, seen) if noise is None else self._sample(rows, seen, noise)
-        action, log_prob, *after = map(np.asarray, act)
+        made = self._most_likely(actor, seen) if noise is None else self._sample(actor, seen, noise)
+        action, log_prob, *after = map(np.asarray, made)
         return Decision(action, log_prob, *after or (memory,))  # pyright: ignore
 
+    def _prepare(self, rows: Any) -> tuple[Array, ...]:
+        """What does not change during a rollout, computed once; a flat tuple is quickest to pass."""
+        leaves, self._structure = jax.tree.flatten(self.setup.actor(rows).folded())
+        return tuple(leaves)
+
     def _decide(
-        self, rows: Any, seen: tuple[Array, Any, Any, Any], noise: Any
+        self, actor: tuple[Array, ...], seen: tuple[Array, Any, Any, Any], noise: Any
     ) -> tuple[Array, ...]:
         obs, legal, start, memory = seen
         shape, mask = obs.shape[:2], self.setup.spec.actions.mask
@@ -113,7 +120,8 @@ class HostPlayer:
         now = now if legal is None else now._replace(legal=legal)
         now = now if start is None else now._replace(start=start)
         before = jnp.zeros((*shape, 0)) if memory is None else memory
-        choice = act(self.setup, rows, now, before, noise)
+        team = jax.tree.unflatten(self._structure, actor)
+        choice = act(self.setup, team, now, before, noise)
         known = choice.action, choice.log_prob
         return known if memory is None else (*known, choice.memory)
 

@@ -94,12 +94,26 @@ class GroupedLinear(Grouped):
         self, x: Float[Array, "*k r i"], norm: GroupedNorm | None, agents: Agents
     ) -> Float[Array, "*k r o"]:
         """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
+        return grouped_product(x, *self.behind(norm, agents))
+
+    def behind(
+        self, norm: GroupedNorm | None, agents: Agents
+    ) -> tuple[Float[Array, "k i o"], Float[Array, "k2 o"]]:
+        """Weight and bias with the norm's scale and shift taken in."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         if norm is None:
-            return grouped_product(x, weight, bias)
+            return weight, bias
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
         bias = bias + jnp.einsum("ki,kio->ko", *_same_rows(shift, weight))
-        return grouped_product(x, scale[..., None] * weight, bias)
+        return scale[..., None] * weight, bias
+
+    def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
+        """The layer that does for the whole team what this one does behind the norm."""
+        weight, bias = self.behind(norm, None)
+        rows = max(weight.shape[0], bias.shape[0])
+        weight, bias = (jnp.broadcast_to(x, (rows, *x.shape[1:])) for x in (weight, bias))
+        team = len(self.groups)
+        return GroupedLinear(weight, bias, tuple(range(team)) if rows > 1 else (0,) * team)
 
 
 class GroupedVector(Grouped):
@@ -166,8 +180,8 @@ class GroupedGRU(Grouped):
 class Network(eqx.Module):
     """LayerNorm, then (linear, activation, LayerNorm) x depth, a GRU or none, a linear output."""
 
-    norms: tuple[GroupedNorm, ...]
-    """One for each layer, or none at all."""
+    norms: tuple[GroupedNorm | None, ...]
+    """One for each layer, or none at all; None: its scale and shift are folded into the layer."""
     hidden: tuple[GroupedLinear, ...]
     recurrent: GroupedGRU | None
     output: GroupedLinear
@@ -204,6 +218,18 @@ class Network(eqx.Module):
         return out.reshape(*start.shape, out.shape[-1]), memories
 
 
+    def folded(self) -> "Network":
+        """The same function for the whole team, with less to do at every call."""
+        norms = self.norms or (None,) * (len(self.hidden) + 2)
+        hidden = tuple(layer.folded(norm) for layer, norm in zip(self.hidden, norms, strict=False))
+        gru = self.recurrent
+        if gru is not None:
+            inner = gru.input.folded(norms[len(hidden)])
+            gru = GroupedGRU(input=inner, weight=gru.weight, bias=gru.bias, groups=gru.groups)
+        output = self.output.folded(norms[-1])
+        return Network((None,) * len(self.norms), hidden, gru, output, self.activation)
+
+
 class Actor(eqx.Module):
     """A policy for the whole team: network -> action distribution."""
 
@@ -225,6 +251,10 @@ class Actor(eqx.Module):
         if isinstance(self.actions, Discrete):
             return categorical(out, legal, self.actions.widths), memories
         return Gaussian(out, self._std(agents), legal), memories
+
+    def folded(self) -> "Actor":
+        """The same policy, made ready for many decisions."""
+        return Actor(self.network.folded(), self.log_std, self.actions, self.std)
 
     def _std(self, agents: Agents) -> Float[Array, "k 1 a"]:
         """σ = ½ sigmoid(v), at most ½ (the paper), or σ = exp(v)."""

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from fp3o.batch import bootstraps
 from fp3o.distributions import Categorical, Gaussian, num_outputs
 from fp3o.envs.base import Env
+from fp3o.nets import Actor
 from fp3o.optim import Rows
 from fp3o.setup import Setup
 from fp3o.spaces import Discrete
@@ -63,7 +64,7 @@ def decide(
 ) -> Decision:
     """Every agent acts on its own observation; without a key, its most likely action."""
     noise = None if key is None else draw(setup, key, timestep.obs.shape[0])
-    return act(setup, rows, timestep, memory, noise)
+    return act(setup, setup.actor(rows), timestep, memory, noise)
 
 
 def draw(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"]:
@@ -75,7 +76,7 @@ def draw(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"
 
 def act(
     setup: Setup,
-    rows: Rows,
+    actor: Actor,
     timestep: TimeStep,
     memory: Float[Array, "e n h"],
     noise: Float[Array, "n e a"] | None,
@@ -85,7 +86,7 @@ def act(
     obs = setup.inputs(timestep.obs)
     legal = timestep.legal & setup.spec.actions.mask
     start = jnp.broadcast_to(timestep.start[:, None], timestep.alive.shape)
-    policy, memories = setup.actor(rows)(swap(obs), swap(legal), swap(memory), swap(start))
+    policy, memories = actor(swap(obs), swap(legal), swap(memory), swap(start))
     action = policy.mode() if noise is None else policy.sample(noise)
     return Decision(swap(action), swap(policy.log_prob(action)), swap(memories))
 

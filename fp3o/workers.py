@@ -11,6 +11,7 @@ import pickle
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ class Crew:
         self.num_seeds, self._parts = num_seeds, count
         own = post.config.num_envs // (1 if num_seeds else count)
         config = post.config.replace(num_envs=own, minibatches=1, chunk=None)
+        self._spread = jax.jit(_same if num_seeds else partial(_spread, parts=count))
         self._lines = [_employ(post._replace(config=config)) for _ in range(count)]
 
     def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
@@ -89,10 +91,7 @@ class Crew:
 
     def _keys(self, keys: Array) -> list[np.ndarray]:
         """Every worker's own, as numbers."""
-        if not self.num_seeds:
-            fold = jnp.vectorize(jax.random.fold_in)
-            keys = jnp.stack([fold(keys, number) for number in range(self._parts)])
-        return list(np.asarray(jax.random.key_data(keys)))
+        return list(np.asarray(jax.random.key_data(self._spread(keys))))
 
     def _share(self, tree: Any) -> list[Any]:
         if not self.num_seeds:
@@ -116,6 +115,17 @@ class Crew:
             if isinstance(answer, Exception):
                 raise answer
         return answers
+
+
+def _same(keys: Array) -> Array:
+    return keys
+
+
+def _spread(keys: Array, parts: int) -> Array:
+    """Keys for every part, made from the same ones."""
+    fold = jax.vmap(jax.random.fold_in, (0, None))
+    made = jax.vmap(fold, (None, 0))(keys.reshape(-1), jnp.arange(parts))
+    return made.reshape(parts, *keys.shape)
 
 
 def _split(tree: Any, parts: int) -> list[Any]:
@@ -147,8 +157,9 @@ def _employ(post: Post) -> Connection:
     return here
 
 
-APART = {"JAX_PLATFORMS": "cpu", "FP3O_THREADS": "1"}
-"""A worker's environment: it stays off the accelerator, and the cores are dealt out."""
+APART = {"JAX_PLATFORMS": "cpu", "NPROC": "1", "FP3O_THREADS": "1"}
+"""A worker's environment: off the accelerator, and with one thread, for XLA's (NPROC) look for
+work so eagerly that they would take the cores away from the physics."""
 
 
 def _serve(line: Connection, post: Post) -> None:
@@ -156,7 +167,8 @@ def _serve(line: Connection, post: Post) -> None:
     from fp3o.host import HostPlayer
     from fp3o.setup import Setup
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's to answer
+    for number in (signal.SIGINT, signal.SIGTERM):  # these are the first process's to answer
+        signal.signal(number, signal.SIG_IGN)
     task = find(post.task)
     player = HostPlayer(Setup(task.spec(post.variant), post.config), None)
     env = task.env(post.variant, post.config.num_envs)

@@ -1,5 +1,6 @@
 """A batch of simulations on MuJoCo itself, on native threads."""
 
+import math
 import os
 import warnings
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from fp3o.types import TimeStep
 if TYPE_CHECKING:
     from fp3o.envs.mamujoco.mjx import MjxGame
 
-PER_THREAD = 4
+PER_THREAD = 2
 """Simulations a thread should have at least: fewer, and waking it costs more than it does."""
 
 BAD = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
@@ -103,7 +104,7 @@ class Native:
     def step(self, state: Simulations, action: Any) -> tuple[Simulations, TimeStep]:
         """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
         control = self.world.controls(np, np.asarray(action, np.float64))
-        if not np.isfinite(control).all():
+        if not math.isfinite(control.sum()):
             self._refuse(np.asarray(action))
         self._batch.state[...] = state.physics
         self._ctrl[...] = control
@@ -127,13 +128,14 @@ class Native:
         """Which simulations have diverged in this step; they are at rest now."""
         # MuJoCo puts a simulation back when it finds absurd numbers at the start of a substep (a
         # reset sets the counts to 0). What the last substep has made absurd, it has not seen yet.
-        noticed = self._counts.any(1)
+        worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
+        if worst < mujoco.mjMAXVAL and not self._counts.any():
+            return self._never
         unseen = ~(np.abs(self._motion) < mujoco.mjMAXVAL).all(1)
-        if unseen.any():
-            ids = np.flatnonzero(unseen)
-            self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
-            self._batch.forward(ids)
-        return noticed | unseen
+        ids = np.flatnonzero(unseen)
+        self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        self._batch.forward(ids)
+        return self._counts.any(1) | unseen
 
     def _judge(
         self, before: np.ndarray, control: np.ndarray, blown: np.ndarray
@@ -144,7 +146,7 @@ class Native:
         healthy = ~self._never if rules.healthy is None else rules.healthy(np, moment)
         step = Step(moment, before, gauge, control, healthy, self.world.dt)
         reward, failed = rules.reward(np, step), ~healthy
-        if blown.any():
+        if blown is not self._never:
             # It is back at rest: nothing it did in this step is worth a number.
             reward, failed = np.where(blown, 0.0, reward), failed | blown
             warnings.warn(
