@@ -4,7 +4,6 @@ Returns are those of one agent: the mean over the team, summed over the episode.
 """
 
 import math
-import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from fp3o.plan import Plan
 from fp3o.policy import Policy
 from fp3o.program import Program
 from fp3o.tasks import find
-from fp3o.workers import Crew, Post
 
 LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
 """Purposes of random streams: the final evaluations, those on demand, scripted policies, those in
@@ -30,17 +28,7 @@ training. 0 and 1 would be the streams of training itself."""
 
 def program_of(plan: Plan) -> Program:
     """The program that trains and judges the plan's seeds."""
-    env, seeds = environments(plan, plan.config.num_envs), num_seeds(plan)
-    return Program(env, plan.config, seeds, crew_of(plan) if plan.workers else None)
-
-
-def crew_of(plan: Plan) -> Crew:
-    """The plan's worker processes, with the processor's cores dealt out among them."""
-    if not isinstance(plan.description.game(plan.variant), HostGame):
-        raise ValueError(f"{plan.task} runs on the accelerator: it has nothing for workers to do")
-    threads = max(1, len(os.sched_getaffinity(0)) // plan.workers)
-    post = Post(plan.task, plan.variant, plan.config, threads)
-    return Crew(post, plan.workers, num_seeds(plan))
+    return Program(environments(plan, plan.config.num_envs), plan.config, num_seeds(plan))
 
 
 def num_seeds(plan: Plan) -> int | None:

@@ -6,7 +6,7 @@ given only what it depends on, on the processor even where an accelerator learns
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,21 +22,6 @@ from fp3o.types import TimeStep, Trajectory
 # Small computations run at once instead of being handed to another thread and waited for: a
 # decision then takes a third of the time. It has to be said before JAX starts its CPU client.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-@runtime_checkable
-class Player(Protocol):
-    """Who plays host environments: this process, or others for it."""
-
-    def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
-        """A rollout of one step a key, `(*s, t)`, with sampled actions."""
-        ...
-
-    def evaluate(
-        self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
-    ) -> np.ndarray:
-        """One agent's return in the first episode of every environment."""
-        ...
 
 
 class HostPlayer:
@@ -85,7 +70,9 @@ class HostPlayer:
         """All randomness of the steps of keys `(*s, t)` at once, step first: `(t, *s, n, e, a)`."""
         if num_envs not in self._noise:
             steps = jax.vmap(partial(draw, self.setup, num_envs=num_envs))
-            self._noise[num_envs] = jax.jit(jax.vmap(steps, out_axes=1) if self.num_seeds else steps)
+            self._noise[num_envs] = jax.jit(
+                jax.vmap(steps, out_axes=1) if self.num_seeds else steps
+            )
         return np.asarray(self._noise[num_envs](nearby(keys)))
 
     def _choose(

@@ -113,7 +113,8 @@ class GroupedLinear(Grouped):
         rows = max(weight.shape[0], bias.shape[0])
         weight, bias = (jnp.broadcast_to(x, (rows, *x.shape[1:])) for x in (weight, bias))
         team = len(self.groups)
-        return GroupedLinear(weight, bias, tuple(range(team)) if rows > 1 else (0,) * team)
+        groups = tuple(range(team)) if rows > 1 else (0,) * team
+        return GroupedLinear(weight=weight, bias=bias, groups=groups)
 
 
 class GroupedVector(Grouped):
@@ -216,7 +217,6 @@ class Network(eqx.Module):
             x = standard(memories)
         out = self.output(x, norms[-1], agents)
         return out.reshape(*start.shape, out.shape[-1]), memories
-
 
     def folded(self) -> "Network":
         """The same function for the whole team, with less to do at every call."""

@@ -41,9 +41,6 @@ class Plan:
     """How many seeds train together in one program."""
     seed: int = 0
     """The first seed; the others follow it."""
-    workers: int = 0
-    """Processes that play host environments, one a seed; 0: this one plays all in one batch. It
-    pays with cores to spare. The last bits of the numbers differ."""
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
@@ -87,7 +84,7 @@ class Plan:
 
 
 LEAST = {
-    "steps": 1, "seeds": 1, "seed": 0, "workers": 0, "eval_every": 0, "eval_episodes": 1, "final_episodes": 1,
+    "steps": 1, "seeds": 1, "seed": 0, "eval_every": 0, "eval_episodes": 1, "final_episodes": 1,
     "log_every": 1, "save_every": 0, "keep": 1,
 }  # fmt: skip
 """The smallest value of each count."""

@@ -14,7 +14,7 @@ from fp3o.batch import assemble
 from fp3o.config import Config, Rates
 from fp3o.envs.base import Env, Seeded
 from fp3o.errors import NonFiniteError
-from fp3o.host import HostPlayer, Player
+from fp3o.host import HostPlayer
 from fp3o.learn import Metrics, improve
 from fp3o.rollout import Carry, Finished, begin, collect, count
 from fp3o.setup import Learner, Setup
@@ -115,17 +115,10 @@ class Program:
 
     With `num_seeds`, states, rates and metrics carry a leading axis of seeds and all of them train
     in one program. Without it there is no such axis: one seed pays nothing for it. A host
-    environment plays all seeds in one batch of `num_seeds * config.num_envs` environments; a
-    `player` of your own may play them otherwise.
+    environment plays all seeds in one batch of `num_seeds * config.num_envs` environments.
     """
 
-    def __init__(
-        self,
-        env: Env,
-        config: Config,
-        num_seeds: int | None = None,
-        player: Player | None = None,
-    ):
+    def __init__(self, env: Env, config: Config, num_seeds: int | None = None):
         self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
         self.on_host = env.scan is not jax.lax.scan
         copies = num_seeds if self.on_host and num_seeds else 1
@@ -138,7 +131,7 @@ class Program:
         self._begin = self._compiled(partial(begin, self.setup, env))
         self._iterate = self._compiled(partial(iteration, self.setup, env))
         self._keys = self._compiled(partial(split_keys, self.setup))
-        self._host: Player = player or HostPlayer(self.setup, num_seeds)
+        self._host = HostPlayer(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so their seeds are the second axis.
         self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
         self._plays: dict[tuple[Env, int, bool], Callable[..., Array]] = {}

@@ -27,5 +27,5 @@ def plans() -> Iterator[tuple[str, Plan]]:
     """The grid; five worker processes play for the five seeds."""
     for task, sharing, algorithm, steps in CELLS:
         plan = draft(f"mamujoco/{task}", PRESET[sharing])
-        settings = {"algorithm": algorithm, "steps": steps, "workers": 5, "eval_episodes": 8}
+        settings = {"algorithm": algorithm, "steps": steps, "eval_episodes": 8}
         yield label(task, sharing, algorithm), change(plan, settings)

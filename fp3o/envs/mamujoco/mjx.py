@@ -1,13 +1,16 @@
 """The same tasks on MJX, MuJoCo's twin in JAX, for accelerators: optional and approximate.
 
-Approximate, because it computes in single precision: a path drifts from MuJoCo's, within 100 steps
-by some 1e-5 without contacts, by more with them. `native.py` is the reference, and the faster one
-on a CPU by a factor of 10 to 50. Episodes begin at one of `STARTS` places drawn once for all, not
-at a new one each time: so no step has to pay for a look at the forces where an episode begins.
+It computes in single precision (in double it agrees with MuJoCo): accelerations are right to some
+1e-6, those of 16 segments to 1e-3, and where contacts make the motion chaotic a path has left
+MuJoCo's after 50 steps. `native.py` is the reference, and on a CPU up to 14 times faster. Episodes
+begin at one of `STARTS` places drawn once, so no step pays for a look at the forces at a new place.
 
 On a CPU, XLA fuses a long body's chain of joints in such a way that the time doubles with every
 joint, unless XLA_FLAGS has --xla_cpu_use_fusion_emitters=false.
 """
+
+# pyright: reportAttributeAccessIssue=false
+# MuJoCo's compiled modules do not tell their names.
 
 import contextlib
 from typing import Any, NamedTuple
@@ -28,20 +31,18 @@ STARTS = 4096
 """Places at which an episode may begin."""
 
 SOLVER = {"iterations": 20, "ls_iterations": 10}
-"""At most so many rounds in the solver of contacts and limits. The models ask for 100 and 50, of
-which a batch pays all 50. Of 4,096 states a body, met under random actions of many strengths, not
-one came out different in a single bit (10 and 10; with 4 and 4 some are wrong)."""
+"""Rounds of the solver of contacts and limits, at most. The models ask for 100 and 50, and a batch
+pays all 50. Of 4,096 states a body, met under random actions, 10 and 10 change no bit of any."""
 
 BODIES = (
     "HalfCheetah", "Hopper", "Walker2d", "Reacher", "ManyagentSwimmer", "Swimmer",
     "InvertedPendulum", "InvertedDoublePendulum",
 )  # fmt: skip
-"""The bodies that MJX moves as MuJoCo does. Seconds to compile a step of 64 environments on one
-core: 13, 16, 15, 9, 34 (16 segments), 10, 7, 8. Not among them, by what mujoco-mjx 3.17 does:
-Ant and ManySegmentAnt: it counts friction along other directions, which changes the acceleration
-in one state of 50 by a tenth and more, and turns free bodies as MuJoCo did before version 4;
-Humanoid and HumanoidStandup: their solver is missing; CoupledHalfCheetah: now and then its band
-gives NaN; Pusher: its contacts are in space too, and were not compared."""
+"""Those that MJX moves as MuJoCo does. Seconds to compile 64 environments on one core: 16, 19, 17,
+11, 39 (16 segments), 13, 8, 10. The others, in mujoco-mjx 3.17: Ant and ManySegmentAnt have other
+directions of friction (a tenth of the acceleration and more in one state of 50) and turn as before
+MuJoCo 4; Humanoid and HumanoidStandup lack their solver; CoupledHalfCheetah gave NaN in one state
+of 512; Pusher, with contacts in space too, was not compared."""
 
 RK4 = np.array([[0, 1 / 6], [1 / 2, 1 / 3], [1 / 2, 1 / 3], [1, 1 / 6]])
 """The four looks of a Runge-Kutta step: how far ahead, and how much each counts."""
@@ -78,17 +79,13 @@ class MjxGame:
     """One environment of a task as a pure game on MJX."""
 
     def __init__(self, world: World):
-        mjx = library()
         _refuse(world)
-        self.world = world
-        model = mjx.put_model(world.model)
-        self._mjx: Any = mjx
-        self._model: Any = model.replace(opt=model.opt.replace(**SOLVER))
-        self._blank: Any = mjx.make_data(world.model)
-        self._starts = _starts(world)
-        integrator = world.model.opt.integrator
-        euler = integrator == mujoco.mjtIntegrator.mjINT_EULER
-        self._advance = self._euler if euler else self._runge_kutta
+        self.world, self._mjx, self._starts = world, library(), _starts(world)
+        model = self._mjx.put_model(world.model)
+        self._model = model.replace(opt=model.opt.replace(**SOLVER))
+        self._blank = self._mjx.make_data(world.model)
+        fourth = world.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        self._advance = self._runge_kutta if fourth else self._euler
 
     @property
     def spec(self) -> EnvSpec:
@@ -103,18 +100,18 @@ class MjxGame:
         self, state: State, action: Float[Array, "n d"], key: PRNGKeyArray
     ) -> tuple[State, Float[Array, " n"], Bool[Array, ""], Bool[Array, ""]]:
         """Next state, reward, failure, time limit."""
-        robot, control = self.world.robot, self.world.controls(jnp, action)
+        rules, control = self.world.robot.rules, self.world.controls(jnp, action)
         physics = self._simulate(state.physics, control)
-        moment, rules = physics.moment, robot.rules
+        moment, sound = physics.moment, _sound(physics)
         healthy = jnp.ones((), bool) if rules.healthy is None else rules.healthy(jnp, moment)
         new = State(physics, rules.gauge(jnp, moment), state.time + 1)
         paid = Step(moment, state.gauge, new.gauge, control, healthy, self.world.dt)
-        sound = _sound(physics)
-        # As natively: one that has blown up is put back, and fails without a reward.
-        reward = jnp.where(sound, rules.reward(jnp, paid), 0.0)
+        # As natively: one that has blown up is put back, and fails without a reward. NaN where
+        # the actions were at fault: training then stops and says so.
+        reward = jnp.where(sound, rules.reward(jnp, paid), 0.0 * control.sum())
         new = jax.tree.map(lambda x, y: jnp.where(sound, x, y), new, self._start(0))
         failed = ~(healthy & sound)
-        late = (new.time == robot.limit) & ~failed
+        late = (new.time == self.world.robot.limit) & ~failed
         return new, jnp.broadcast_to(reward, (self.spec.num_agents,)), failed, late
 
     def sight(self, state: State) -> Sight:
@@ -143,19 +140,16 @@ class MjxGame:
         span = self.world.model.opt.timestep
 
         def look(carry: Any, weights: Float[Array, " 2"]) -> tuple[Any, None]:
-            speed, acceleration, total_speed, total_acceleration, _ = carry
+            speed, acceleration, path, change, _ = carry
             ahead, share = span * weights
             place, motion = qpos + ahead * speed, qvel + ahead * acceleration
             data = self._mjx.forward(self._model, self._data(place, motion, warm, control))
-            total_speed += share * motion
-            total_acceleration += share * data.qacc
-            return (motion, data.qacc, total_speed, total_acceleration, self._fields(data)), None
+            path, change = path + share * motion, change + share * data.qacc
+            return (motion, data.qacc, path, change, self._fields(data)), None
 
-        none = jnp.zeros_like(qvel)
-        weights = jnp.asarray(RK4, qvel.dtype)
-        carry, _ = jax.lax.scan(look, (none, none, none, none, fields), weights)
-        _, last, speed, acceleration, fields = carry
-        return Physics(qpos + speed, qvel + acceleration, last, fields)
+        begin, weights = (*[jnp.zeros_like(qvel)] * 4, fields), jnp.asarray(RK4, qvel.dtype)
+        (_, last, path, change, fields), _ = jax.lax.scan(look, begin, weights)
+        return Physics(qpos + path, qvel + change, last, fields)
 
     def _data(self, qpos: Array, qvel: Array, warm: Array, control: Array) -> Any:
         return self._blank.replace(qpos=qpos, qvel=qvel, qacc_warmstart=warm, ctrl=control)
@@ -167,8 +161,7 @@ class MjxGame:
 def library() -> Any:
     """The module `mujoco.mjx`, if it is installed."""
     try:
-        # It prints that packages are missing which nothing here needs.
-        with contextlib.redirect_stdout(None):
+        with contextlib.redirect_stdout(None):  # it names packages that are not needed here
             from mujoco import mjx
     except ImportError as error:
         raise MissingExtraError("mujoco-mjx", "mjx") from error
@@ -186,22 +179,21 @@ def _refuse(world: World) -> None:
 
 def _sound(physics: Physics) -> Bool[Array, ""]:
     """Whether MuJoCo would go on from here."""
-    every = jnp.concatenate(physics[:3])
-    return (jnp.abs(every) < mujoco.mjMAXVAL).all()
+    return (jnp.abs(jnp.concatenate(physics[:3])) < mujoco.mjMAXVAL).all()
 
 
 def _starts(world: World) -> State:
     """`STARTS` beginnings in a row, seen through MuJoCo itself."""
     model, rules, random = world.model, world.robot.rules, np.random.default_rng(0)
-    data, names = mujoco.MjData(model), ("qpos", "qvel", "qacc_warmstart", *world.fields)
-    rows = []
+    names = "qpos", "qvel", "qacc_warmstart", *world.fields
+    data, rows = mujoco.MjData(model), []
     for _ in range(STARTS):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = rules.start(random, model.qpos0, model.nv)
         mujoco.mj_forward(model, data)
         rows.append([np.array(getattr(data, name)) for name in names])
-    moment = {name: np.stack(x) for name, x in zip(names, zip(*rows, strict=True), strict=True)}
-    fields = {name: moment[name] for name in world.fields}
-    physics = Physics(moment["qpos"], moment["qvel"], moment["qacc_warmstart"], fields)
-    begun = State(physics, rules.gauge(np, moment), np.zeros(STARTS, int))
-    return jax.tree.map(jnp.asarray, begun)
+    columns = (jnp.asarray(np.stack(column)) for column in zip(*rows, strict=True))
+    fields = dict(zip(names, columns, strict=True))
+    gauge = rules.gauge(jnp, fields)
+    physics = Physics(*(fields.pop(name) for name in names[:3]), fields=fields)
+    return State(physics, gauge, jnp.zeros(STARTS, int))

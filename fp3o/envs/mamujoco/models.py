@@ -1,5 +1,8 @@
 """The bodies as MuJoCo models: files of gymnasium, and bodies of any length built from parts."""
 
+# MuJoCo has no type stubs.
+# pyright: reportAttributeAccessIssue=false
+
 import importlib.util
 import xml.etree.ElementTree as ET
 from copy import deepcopy

@@ -1,5 +1,8 @@
 """A batch of simulations on MuJoCo itself, on native threads."""
 
+# MuJoCo has no type stubs.
+# pyright: reportAttributeAccessIssue=false
+
 import math
 import os
 import warnings

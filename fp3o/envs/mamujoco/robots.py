@@ -4,6 +4,9 @@
 tasks; every difference is an explicit branch here, in `rules.py` or in `models.py`.
 """
 
+# MuJoCo has no type stubs.
+# pyright: reportAttributeAccessIssue=false
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -4,6 +4,9 @@ The formulas are written once for NumPy and JAX (`xp` is the module), over the l
 arrays of a `Moment`; any batch axes may stand in front.
 """
 
+# MuJoCo has no type stubs.
+# pyright: reportAttributeAccessIssue=false
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -146,9 +149,7 @@ def ant(paper: bool) -> Rules:
         finite = xp.isfinite(qpos).all(-1) & xp.isfinite(qvel).all(-1)
         return finite & (qpos[..., 2] >= 0.2) & (qpos[..., 2] <= 1.0)
 
-    reward = running(
-        control=0.5, alive=1.0, contact=None if paper else contact, posthumous=paper
-    )
+    reward = running(control=0.5, alive=1.0, contact=None if paper else contact, posthumous=paper)
     fields = ("xpos",) if paper else ("xpos", "cfrc_ext")
     return Rules(torso, reward, healthy, noise(0.1, normal=True), fields)
 
@@ -214,7 +215,9 @@ def pusher(tip: int, thing: int, goal: int) -> Rules:
     """Push a thing to its goal with the tip of an arm."""
 
     def gap(xp: Any, moment: Moment, one: int, other: int) -> Any:
-        return xp.sqrt(xp.square(moment["xpos"][..., one, :] - moment["xpos"][..., other, :]).sum(-1))
+        return xp.sqrt(
+            xp.square(moment["xpos"][..., one, :] - moment["xpos"][..., other, :]).sum(-1)
+        )
 
     def to_goal(xp: Any, moment: Moment) -> Any:
         return -gap(xp, moment, thing, goal)

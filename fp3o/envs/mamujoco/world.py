@@ -1,5 +1,8 @@
 """A task: a body, its team, what each agent sees and drives. What advances it is elsewhere."""
 
+# MuJoCo has no type stubs.
+# pyright: reportAttributeAccessIssue=false
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
