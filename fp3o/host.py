@@ -89,7 +89,7 @@ class HostPlayer:
         return Decision(action, log_prob, *after or (memory,))  # pyright: ignore
 
     def _prepare(self, rows: Any) -> tuple[Array, ...]:
-        """What does not change during a rollout, computed once; a flat tuple is quickest to pass."""
+        """What does not change during a rollout; a flat tuple is passed most quickly."""
         leaves, self._structure = jax.tree.flatten(self.setup.actor(rows).folded())
         return tuple(leaves)
 

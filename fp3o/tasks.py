@@ -128,6 +128,6 @@ def find(name: str) -> Task:
     raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
 
 
-def make(name: str, variant: str | None = None) -> Game | HostGame:
+def make(name: str, variant: str | None = None) -> Any:
     """A named task: a pure game, ready for `Vectorised`, or one that makes its own batches."""
     return find(name).game(variant)
