@@ -257,6 +257,25 @@ def test_host_scan_is_lax_scan() -> None:
     close(carry.timestep, carry2.timestep)
 
 
+@pytest.mark.parametrize("sharing", ["full", "partial", "none", (0, 0, 1)])
+@pytest.mark.parametrize("recurrent", [0, 5])
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_a_folded_policy_is_the_same_policy(
+    sharing: Any, recurrent: int, layer_norm: bool
+) -> None:
+    """Scales and shifts taken into the layers behind them change nothing but the work."""
+    config = TINY.replace(sharing=sharing, recurrent=recurrent, layer_norm=layer_norm, chunk=1)
+    setup = Setup(PROBES["unequal"].spec, config)
+    shaken = [x + 0.3 * np.random.default_rng(1).normal(size=x.shape) for x in setup.init(0).actor]
+    actor = setup.actor(tuple(jnp.asarray(x, jnp.float32) for x in shaken))
+    random = np.random.default_rng(0)
+    x = jnp.asarray(random.normal(size=(3, 4, setup.spec.obs_size + 3)), jnp.float32)
+    legal = jnp.ones((3, 4, setup.spec.actions.mask.shape[1]), bool)
+    memory, start = jnp.ones((3, 4, recurrent)), jnp.zeros((3, 4), bool)
+    whole, folded = (one(x, legal, memory, start) for one in (actor, actor.folded()))
+    close(jax.tree.leaves(whole), jax.tree.leaves(folded), atol=1e-5)
+
+
 def test_same_seed_same_numbers() -> None:
     """Two runs from one seed are equal to the last bit."""
     program = Program(credit(), TINY)

@@ -144,6 +144,12 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
     judge = Vectorised(PROBES["credit"], 128)
     returns = program.evaluate(state.learner.actor, judge, program.keys(0, 1), num_steps=3)
     assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.98)
+    twins = HostProbe(PROBES["credit"], 128 * (num_seeds or 1))
+    for deterministic in (True, False):
+        keys = program.keys(0, 2)
+        returns = program.evaluate(state.learner.actor, twins, keys, 3, deterministic)
+        assert returns.shape == ((num_seeds, 128) if num_seeds else (128,))
+        assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.9)
 
 
 @pytest.mark.parametrize("task", ["credit", "memory", "unequal"])

@@ -1,0 +1,142 @@
+"""Runs on the host: MuJoCo tasks through the same commands, stopped and resumed in mid-episode."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import fp3o
+from fp3o import runner
+from fp3o.cli import main
+from fp3o.config import Config
+from fp3o.envs.base import HostGame
+from fp3o.evaluation import evaluate, program_of, returns_of
+from fp3o.plan import change, draft
+from fp3o.program import Program, State
+from fp3o.storage import from_arrays, to_arrays
+from fp3o.tasks import TASKS, find, make
+
+TASK = "mamujoco/Hopper-3x1"
+SMALL: dict[str, Any] = {
+    "algorithm": "fp3o", "sharing": "partial", "seeds": 2, "num_envs": 2, "rollout": 15,
+    "minibatches": 2, "hidden": (8,), "epochs": 1, "eval_every": 0, "eval_episodes": 2,
+    "final_episodes": 2, "progress": "quiet", "loggers": (),
+}  # fmt: skip
+ITERATION = 30
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "report", lambda *_: None)
+
+
+def weights(path: Path, seed: int) -> dict[str, np.ndarray]:
+    return load_file(path / "policy" / f"seed-{seed}" / "last" / "weights.safetensors")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_run_on_the_host(tmp_path: Path) -> None:
+    """Stopped in mid-episode and resumed it is the run that was not; it is judged and filmed."""
+    whole = fp3o.train(TASK, out=tmp_path / "whole", steps=4 * ITERATION, **SMALL)
+    part = fp3o.train(TASK, out=tmp_path / "part", steps=3 * ITERATION, **SMALL)
+    fp3o.resume(part.path, steps=4 * ITERATION, progress="quiet", loggers=())
+    for seed in range(2):
+        first, second = weights(whole.path, seed), weights(part.path, seed)
+        assert first.keys() == second.keys()
+        assert all(np.array_equal(first[name], second[name]) for name in first)
+    found = evaluate(whole.path, 2)
+    assert found["task"] == f"{TASK}:paper"
+    assert all(np.isfinite(row["return"]) for row in found["policies"])
+    film = tmp_path / "film.gif"
+    words = ["render", str(whole.path), "--out", str(film), "--episodes", "1", "--seconds", "0.3"]
+    assert main(words) == 0
+    assert film.stat().st_size > 5_000
+
+
+def host_program(num_seeds: int | None) -> Program:
+    config = Config(
+        algorithm="mappo", num_envs=2, rollout=15, minibatches=2, hidden=(8,), agent_id=False,
+        recurrent=4, chunk=5,
+    )  # fmt: skip
+    return Program(find(TASK).env("paper", 2 * (num_seeds or 1)), config, num_seeds)
+
+
+@pytest.mark.parametrize("num_seeds", [None, 2])
+def test_a_state_saved_in_mid_episode_goes_on_exactly(num_seeds: int | None) -> None:
+    """Through a checkpoint's arrays into a new program: everything after is the same, bit by bit."""
+    program, other = host_program(num_seeds), host_program(num_seeds)
+    state = program.init(3)
+    for _ in range(2):
+        state, _ = program.iterate(state)
+    assert state.carry.env_state.time.max() > 0
+    copy: State = from_arrays(other.init(0), to_arrays(state))
+    for _ in range(2):
+        state, _ = program.iterate(state)
+        copy, _ = other.iterate(copy)
+    for one, two in zip(to_arrays(state).values(), to_arrays(copy).values(), strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_iterating_leaves_the_old_state_good() -> None:
+    """The simulations are values: the same state gives the same next one, whatever came between."""
+    program = host_program(None)
+    state = program.init(0)
+    first, _ = program.iterate(state)
+    program.iterate(first)
+    again, _ = program.iterate(state)
+    for one, two in zip(to_arrays(first).values(), to_arrays(again).values(), strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
+    """The returns of an evaluation are those of the saved policy, played by hand."""
+    plan = change(draft(TASK), {**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1})
+    program = program_of(plan)
+    actor = program.init(plan.seed).learner.actor
+    returns = returns_of(program, plan, actor, 3, (4,))
+    assert returns.shape == (1, 3)
+    from fp3o.artefact import write_policy
+
+    policy = write_policy(tmp_path / "policy", program.setup, actor, {})
+    env = find(TASK).env("paper", 3)
+    key = jax.random.split(program.keys(plan.seed, 4, 0))[0]
+    (state, now), earned = env.reset(key), np.zeros(3)
+    playing = np.ones(3, bool)
+    while playing.any():
+        state, now = env.step(state, policy.act(now.obs)[0])
+        earned += np.asarray(now.reward).mean(-1) * playing
+        playing &= ~np.asarray(now.terminated | now.truncated)
+    np.testing.assert_allclose(returns[0], earned, rtol=1e-4)
+
+
+PLAIN = {"seeds": 1, "hidden": (8,), "eval_episodes": 3}
+
+
+def test_names_and_presets() -> None:
+    """The paper's tasks and presets are offered; bodies of any length are found; wrong words tell."""
+    for name in ("Reacher-2x1", "Ant-2x4", "Walker2d-2x3", "Hopper-3x1", "HalfCheetah-6x1",
+                 "ManyagentSwimmer-8x2"):  # fmt: skip
+        task = TASKS[f"mamujoco/{name}"]
+        assert list(task.presets) == ["paper", "paper-partial", "paper-none", "farama"]
+        for preset in task.presets:
+            draft(task.name, preset).check()
+        partial = task.presets["paper-partial"]
+        assert partial["head_rate"] == task.spec("paper").num_agents
+        tight = name.split("-")[0] in ("Hopper", "Walker2d")
+        assert task.presets["paper"]["clip"] == (0.05 if tight else 0.2)
+    long = find("mamujoco/ManySegmentSwimmer-3x4")
+    assert long.name == "mamujoco/ManyagentSwimmer-3x4"
+    assert long.spec().actions.sizes == (4, 4, 4)  # pyright: ignore
+    assert isinstance(make("mamujoco/Humanoid-9|8"), HostGame)
+    for words, answer in {
+        "mamujoco/HalfCheeta-6x1": "HalfCheetah-6x1", "mamujoco/HalfCheetah-3x2": "2x3",
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=answer):
+            find(words).spec()
+    with pytest.raises(ValueError, match="obsk"):
+        find(TASK).spec("paper:obs=2")
+    with pytest.raises(ValueError, match="farama"):
+        find(TASK).spec("frama")
