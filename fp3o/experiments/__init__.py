@@ -29,7 +29,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "particle tasks x sharing x six algorithms (the paper's appendix)", mpe.plans, mpe.write
     ),
     "mamujoco": Experiment(
-        "HalfCheetah and Hopper under full, partial and no sharing", mamujoco.plans, mpe.write
+        "HalfCheetah and Hopper under full, partial and no sharing",
+        mamujoco.plans,
+        mamujoco.write,
     ),
 }
 """The experiments by name."""

@@ -8,9 +8,9 @@ and the returns of scripted policies to hold them against.
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from fp3o.experiments.pages import difference, machines, pictures, score, table, title
 from fp3o.plan import Plan, change, draft
 from fp3o.reports.read import Run, read_run
-from fp3o.reports.statistics import mean_interval
 
 TASKS = {
     "mpe/simple_reference": "Simple reference",
@@ -42,8 +42,8 @@ of each seed, {episodes} deterministic episodes a seed: mean over {seeds} seeds 
 interval over seeds (Student's t). The published numbers stand below ours; their spread has the
 size of the spread of single episodes, so they cannot tell these algorithms apart. Every seed is
 judged in the same episodes under all algorithms, so differences between algorithms are known better
-than the returns themselves: the second table of each task has them. Trained on {device},
-{versions}.
+than the returns themselves: the second table of each task has them. Trained on
+{machines}.
 """
 
 
@@ -69,25 +69,17 @@ def write(runs: Sequence[Path], out: Path) -> Path:
         INTRODUCTION.format(
             episodes=some.results["evaluation"]["episodes"],
             seeds=some.settings["seeds"],
-            device=", ".join(sorted({str(run.config["device"]) for run in found.values()})),
-            versions=f"jax {some.config['versions']['jax']}",
+            machines=machines(found),
         )
     ]
     for task, words in TASKS.items():
         lines += [f"## {words}", "", *references(found, task), "", *scores(found, task), ""]
         lines += ["Difference to MAPPO, seed by seed:", "", *differences(found, task), ""]
-        lines += pictures(out, task)
+        lines += pictures(out, task.split("/")[1].replace("_", "-"))
     lines += ["## Every run", "", *commands(found), ""]
     path = out / "results.md"
     path.write_text("\n".join(lines))
     return path
-
-
-def pictures(out: Path, task: str) -> list[str]:
-    """The report's figures of a task, if they have been drawn."""
-    drawn = sorted(out.glob(f"figures/*{task.split('/')[1].replace('_', '-')}*.png"))
-    names = [path.name for path in drawn if "diagnostics" not in path.name]
-    return [line for name in names for line in (f"![{name}](figures/{name})", "")]
 
 
 def references(found: Mapping[str, Run], task: str) -> list[str]:
@@ -104,55 +96,31 @@ def references(found: Mapping[str, Run], task: str) -> list[str]:
 
 def scores(found: Mapping[str, Run], task: str) -> list[str]:
     """Sharing down, algorithms across; the published numbers under ours."""
-    lines = [
-        f"| sharing | {' | '.join(map(title, ALGORITHMS))} |",
-        "|---|" + "---|" * len(ALGORITHMS),
-    ]
+    rows = []
     for sharing in SHARINGS:
-        ours = [_ours(found.get(label(task, sharing, name))) for name in ALGORITHMS]
-        lines.append(f"| {sharing} | {' | '.join(ours)} |")
+        ours = [score(found.get(label(task, sharing, name))) for name in ALGORITHMS]
+        rows.append([sharing, *ours])
         theirs = [PAPER.get((task, sharing, name)) for name in ALGORITHMS]
         if any(theirs):
-            cells = [f"{score[0]} ± {score[1]}" if score else "-" for score in theirs]
-            lines.append(f"| *published* | {' | '.join(cells)} |")
-    return lines
+            cells = [f"{known[0]} ± {known[1]}" if known else "-" for known in theirs]
+            rows.append(["*published*", *cells])
+    return table(["sharing", *map(title, ALGORITHMS)], rows)
 
 
 def differences(found: Mapping[str, Run], task: str) -> list[str]:
     """How much better than MAPPO each algorithm is, paired by seed."""
     rivals = [name for name in ALGORITHMS if name != "mappo"]
-    lines = [f"| sharing | {' | '.join(map(title, rivals))} |", "|---|" + "---|" * len(rivals)]
+    rows = []
     for sharing in SHARINGS:
         base = found.get(label(task, sharing, "mappo"))
-        cells = [_paired(found.get(label(task, sharing, name)), base) for name in rivals]
-        lines.append(f"| {sharing} | {' | '.join(cells)} |")
-    return lines
-
-
-def _paired(run: Run | None, base: Run | None) -> str:
-    if run is None or base is None:
-        return "-"
-    pairs = zip(run.results["last"], base.results["last"], strict=True)
-    interval = mean_interval([one["return"] - other["return"] for one, other in pairs])
-    return f"{interval.centre:+.2f} ± {interval.half:.2f}"
-
-
-def title(algorithm: str) -> str:
-    """An algorithm as people write it."""
-    return algorithm.upper().replace("COPPO", "CoPPO")
-
-
-def _ours(run: Run | None) -> str:
-    if run is None:
-        return "-"
-    interval = mean_interval([row["return"] for row in run.results["last"]])
-    return f"**{interval.centre:.2f}** ± {interval.half:.2f}"
+        cells = [difference(found.get(label(task, sharing, name)), base) for name in rivals]
+        rows.append([sharing, *cells])
+    return table(["sharing", *map(title, rivals)], rows)
 
 
 def commands(found: Mapping[str, Run]) -> list[str]:
     """A line a run: how to do it alone, what each seed reached, the team's sum, the best policy."""
-    titles = "command", "return of each seed", "team's sum", "best policy"
-    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    rows = []
     for run in found.values():
         told, agents = run.settings, run.config["agents"]
         last = [row["return"] for row in run.results["last"]]
@@ -161,9 +129,12 @@ def commands(found: Mapping[str, Run]) -> list[str]:
             f"`fp3o train {told['task']} --preset paper --algorithm {told['algorithm']} "
             f"--sharing {told['sharing']} --steps {told['steps']}`"
         )
-        cells = (
-            command, " ".join(f"{x:.2f}" for x in last), f"{agents * sum(last) / len(last):.2f}",
-            f"{sum(best) / len(best):.2f}",
-        )  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(
+            [
+                command,
+                " ".join(f"{x:.2f}" for x in last),
+                f"{agents * sum(last) / len(last):.2f}",
+                f"{sum(best) / len(best):.2f}",
+            ]
+        )
+    return table(["command", "return of each seed", "team's sum", "best policy"], rows)

@@ -78,6 +78,9 @@ class Native:
         self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, world.spec.num_agents), bool)
         self._never = np.zeros(num_envs, bool)
+        if mujoco.get_mju_user_warning() is None:
+            # MuJoCo would note a divergence in a file where we stand; `_judge` tells of it itself.
+            mujoco.set_mju_user_warning(lambda words: None)
         self._counts = self._batch.warning[:, BAD, 1]
         self._motion = self._batch.state[:, 1 : 1 + model.nq + model.nv]
 
