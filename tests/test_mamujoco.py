@@ -439,7 +439,7 @@ def test_threads_do_not_matter(name: str, variant: str, monkeypatch: pytest.Monk
 def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread has too little to do; what makes no sense is refused."""
     monkeypatch.setenv("FP3O_THREADS", "3")
-    assert [default_threads(envs) for envs in (1, 4, 5, 9, 100)] == [1, 1, 2, 3, 3]
+    assert [default_threads(envs) for envs in (1, 2, 3, 5, 100)] == [1, 1, 2, 3, 3]
     monkeypatch.delenv("FP3O_THREADS")
     assert default_threads(1) == 1 and default_threads(10_000) >= 1
     for wrong in ("abc", "0", "-1", "1.5"):
