@@ -29,7 +29,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import cycle, islice
@@ -51,8 +50,9 @@ SIZES = (4, 20, 64, 256)
 """Numbers of environments."""
 MOMENTS = 64
 """Steps of random play that are kept, and played again and again."""
-CHUNK = 16_000
-"""Environment steps of a chunk, about: long enough to time, short enough to find a quiet moment."""
+CHUNK = 4_000
+"""Environment steps of a chunk for each thread, about: long enough to time, and short enough to
+find a quiet moment."""
 PEER_CHUNK = 500
 COLLECTING_AIM = {64: "60 %"}
 """Environments -> share of raw physics."""
@@ -157,14 +157,15 @@ def ages(state: Simulations, body: World) -> Simulations:
     return state._replace(time=random.integers(body.robot.limit, size=len(state.time)))
 
 
-def length(num_envs: int) -> int:
+def length(num_envs: int, threads: int) -> int:
     """Steps of a chunk."""
-    return min(1000, max(100, CHUNK // num_envs))
+    return min(1000, max(40, CHUNK * threads // num_envs))
 
 
 def physics_job(played: Play, threads: int) -> Job:
     """Raw physics."""
-    num_envs, steps, skip = played.num_envs, length(played.num_envs), played.world.robot.skip
+    num_envs, skip = played.num_envs, played.world.robot.skip
+    steps = length(num_envs, threads)
     batch = Batch(played.world.model, num_envs, nthread=threads)
     control = batch.bind("ctrl")
 
@@ -180,7 +181,7 @@ def physics_job(played: Play, threads: int) -> Job:
 
 def environment_job(played: Play, threads: int) -> Job:
     """The environment."""
-    steps, state = length(played.num_envs), played.state
+    steps, state = length(played.num_envs, threads), played.state
     env = Native(played.world, played.num_envs, threads)
 
     def run() -> None:
@@ -195,7 +196,8 @@ def collecting_job(program: Program, body: World) -> Job:
     """A part of a rollout; all of it would be a chunk too long."""
     state = program.init(0)
     num_envs = program.env.num_envs * (program.num_seeds or 1)
-    steps, carry, actor = length(num_envs), state.carry, state.learner.actor
+    steps = length(num_envs, default_threads(num_envs))
+    carry, actor = state.carry, state.learner.actor
     carry = carry._replace(env_state=ages(carry.env_state, body))
     keys = program._keys(state.key)[1][..., :steps]
 

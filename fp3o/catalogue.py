@@ -55,7 +55,8 @@ def catalogue() -> dict[str, Any]:
 def action_words(actions: Discrete | Box) -> str:
     """`5 x 10` choices of each agent, or the lengths of its vectors."""
     if isinstance(actions, Box):
-        return "vectors of " + ", ".join(map(str, actions.sizes))
+        same = len({*actions.sizes}) == 1
+        return "vectors of " + ", ".join(map(str, actions.sizes[:1] if same else actions.sizes))
     each = [" x ".join(map(str, own)) for own in actions.sizes]
     return each[0] if len({*each}) == 1 else ", ".join(each)
 

@@ -11,7 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("fp3o", "jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
+PACKAGES = (
+    "fp3o", "jax", "jaxlib", "equinox", "optax", "numpy", "safetensors", "mujoco", "gymnasium",
+)  # fmt: skip
 """Packages whose version can change a result."""
 
 

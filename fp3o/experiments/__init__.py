@@ -29,7 +29,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "particle tasks x sharing x six algorithms (the paper's appendix)", mpe.plans, mpe.write
     ),
     "mamujoco": Experiment(
-        "HalfCheetah and Hopper under full, partial and no sharing",
+        "MuJoCo tasks: HalfCheetah x sharing x algorithms, Hopper without sharing",
         mamujoco.plans,
         mamujoco.write,
     ),

@@ -22,8 +22,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight
+from fp3o.envs.mamujoco.catalogue import parse
 from fp3o.envs.mamujoco.rules import Step
-from fp3o.envs.mamujoco.world import World, parse
+from fp3o.envs.mamujoco.view import portrait
+from fp3o.envs.mamujoco.world import World
 from fp3o.errors import MissingExtraError
 from fp3o.spaces import EnvSpec
 
@@ -91,6 +93,15 @@ class MjxGame:
     def spec(self) -> EnvSpec:
         """The task's facts."""
         return self.world.spec
+
+    @property
+    def dt(self) -> float:
+        """Seconds a step lasts."""
+        return self.world.dt
+
+    def picture(self, batch: tuple[State, Array], caption: str) -> np.ndarray:
+        """The first environment's body, each agent's parts in its colour."""
+        return portrait(self.world, np.asarray(batch[0].physics.qpos[0], np.float64), caption)
 
     def reset(self, key: PRNGKeyArray) -> State:
         """One of the places at which an episode may begin."""

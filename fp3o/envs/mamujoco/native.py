@@ -17,7 +17,7 @@ from mujoco.batch import Batch
 
 from fp3o.envs.base import host_scan
 from fp3o.envs.mamujoco.rules import Moment, Step
-from fp3o.envs.mamujoco.view import colours, picture
+from fp3o.envs.mamujoco.view import portrait
 from fp3o.envs.mamujoco.world import World, world
 from fp3o.errors import NonFiniteError
 from fp3o.spaces import EnvSpec
@@ -240,10 +240,8 @@ class NativeGame:
 
     def picture(self, state: Simulations, caption: str) -> np.ndarray:
         """The first environment's body, each agent's parts in its colour."""
-        model = self.world.model
-        first = 1 + model.nq  # behind the time
-        owned = [[int(model.actuator_trnid[m, 0]) for m in own] for own in self.world.owned]
-        return picture(model, state.physics[0, 1:first], colours(model, owned), caption)
+        first = 1 + self.world.model.nq  # behind the time
+        return portrait(self.world, state.physics[0, 1:first], caption)
 
 
 def make(name: str, variant: str) -> "NativeGame | MjxGame":
@@ -261,5 +259,6 @@ def default_threads(num_envs: int) -> int:
     told = os.environ.get("FP3O_THREADS", "")
     if told and not (told.isdecimal() and int(told)):
         raise ValueError(f"FP3O_THREADS must be a whole number above 0, got {told!r}")
-    cores = int(told) if told else len(os.sched_getaffinity(0))
+    own = getattr(os, "sched_getaffinity", None)  # where a process may be kept off some cores
+    cores = int(told) if told else len(own(0)) if own else os.cpu_count() or 1
     return max(1, min(cores, -(-num_envs // PER_THREAD)))

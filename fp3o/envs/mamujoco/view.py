@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from fp3o.envs.mamujoco.raycast import Camera, Shape, paint, shadow
 from fp3o.envs.mamujoco.shot import aim, pose, shot, solids
+from fp3o.envs.mamujoco.world import World
 from fp3o.envs.mpe_view import ALARM, COLOURS, INK, PAPER, TEAM
 
 STRIP = 26
@@ -66,6 +67,13 @@ def colours(model: mujoco.MjModel, owned: Sequence[Sequence[int]]) -> np.ndarray
     touches_nothing = (model.geom_contype == 0) & (model.geom_conaffinity == 0)
     painted[touches_nothing & (painted == THING).all(1)] = GOAL
     return painted
+
+
+def portrait(world: World, qpos: np.ndarray, caption: str) -> np.ndarray:
+    """A task's body in this position, each agent's parts in its colour."""
+    model = world.model
+    owned = [[int(model.actuator_trnid[motor, 0]) for motor in own] for own in world.owned]
+    return picture(model, qpos, colours(model, owned), caption)
 
 
 def picture(
