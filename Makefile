@@ -45,3 +45,4 @@ docs: $(BIN)/.installed-dev
 bench: $(BIN)/.installed-dev
 	$(BIN)/python benchmarks/update.py
 	$(BIN)/python benchmarks/particles.py
+	$(BIN)/python benchmarks/mamujoco.py

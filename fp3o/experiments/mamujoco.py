@@ -80,7 +80,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             machines=machines(found),
         )
     ]
-    for task in dict.fromkeys(cell[0] for cell in CELLS):
+    for task in dict.fromkeys(run.settings["task"].split("/")[1] for run in found.values()):
         lines += [f"## {task}", "", *scores(found, task), ""]
         lines += pictures(out, task.lower())
     lines += ["## Every run", "", *commands(found), ""]
