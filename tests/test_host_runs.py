@@ -66,7 +66,7 @@ def host_program(num_seeds: int | None) -> Program:
 
 @pytest.mark.parametrize("num_seeds", [None, 2])
 def test_a_state_saved_in_mid_episode_goes_on_exactly(num_seeds: int | None) -> None:
-    """Through a checkpoint's arrays into a new program: everything after is the same, bit by bit."""
+    """Through a checkpoint into a new program: everything after it is the same, bit by bit."""
     program, other = host_program(num_seeds), host_program(num_seeds)
     state = program.init(3)
     for _ in range(2):
@@ -116,7 +116,7 @@ PLAIN = {"seeds": 1, "hidden": (8,), "eval_episodes": 3}
 
 
 def test_names_and_presets() -> None:
-    """The paper's tasks and presets are offered; bodies of any length are found; wrong words tell."""
+    """The paper's tasks and presets, bodies of any length, other spellings; wrong words tell."""
     for name in ("Reacher-2x1", "Ant-2x4", "Walker2d-2x3", "Hopper-3x1", "HalfCheetah-6x1",
                  "ManyagentSwimmer-8x2"):  # fmt: skip
         task = TASKS[f"mamujoco/{name}"]
