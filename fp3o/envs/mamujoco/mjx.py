@@ -127,7 +127,8 @@ class MjxGame:
 
     def sight(self, state: State) -> Sight:
         """What the agents see."""
-        obs, team = self.world.observe(jnp, state.physics.moment)
+        readings = self.world.readings(jnp, state.physics.moment)
+        obs, team = self.world.observe(jnp, readings)
         alive = jnp.ones(self.spec.num_agents, bool)
         return Sight(obs, team, jnp.asarray(self.spec.actions.mask), alive)
 

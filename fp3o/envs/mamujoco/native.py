@@ -81,6 +81,7 @@ class Native:
         if mujoco.get_mju_user_warning() is None:
             # MuJoCo would note a divergence in a file where we stand; `_judge` tells of it itself.
             mujoco.set_mju_user_warning(lambda words: None)
+        self._held: np.ndarray | None = None
         self._counts = self._batch.warning[:, BAD, 1]
         self._motion = self._batch.state[:, 1 : 1 + model.nq + model.nv]
 
@@ -97,8 +98,8 @@ class Native:
         stream[:, 0] = np.repeat(numbers[:, 0] << np.uint64(32) | numbers[:, 1], each)
         stream[:, 1] = np.tile(np.arange(each), len(numbers))
         episode = np.zeros(self.num_envs, np.int64)
-        everyone = np.arange(self.num_envs)
-        self._begin(everyone, stream, episode)
+        self._held = None
+        self._begin(np.arange(self.num_envs), stream, episode)
         gauge = np.array(self.world.robot.rules.gauge(np, self._moment))
         time = np.zeros(self.num_envs, np.int64)
         state = Simulations(self._batch.state.copy(), gauge, time, episode + 1, stream)
@@ -112,7 +113,8 @@ class Native:
         control = self.world.controls(np, np.asarray(action, np.float64))
         if not math.isfinite(control.sum()):
             self._refuse(np.asarray(action))
-        self._batch.state[...] = state.physics
+        if state.physics is not self._held:  # not where the batch stands already
+            self._batch.state[...] = state.physics
         self._ctrl[...] = control
         self._batch.step(nstep=self.world.robot.skip)
         blown = self._blown()
@@ -127,7 +129,8 @@ class Native:
         if ended.any():
             obs, team, gauge, episode = self._restart(ended, state, final, gauge)
             time = np.where(ended, 0, time)
-        new = Simulations(self._batch.state.copy(), gauge, time, episode, state.stream)
+        self._held = self._batch.state.copy()
+        new = Simulations(self._held, gauge, time, episode, state.stream)
         return new, self._timestep(obs, team, reward, failed, late, ended, *final)
 
     def _blown(self) -> np.ndarray:
@@ -203,8 +206,7 @@ class Native:
             self._moment["cfrc_ext"][i] = data.cfrc_ext
 
     def _see(self, moment: Moment) -> tuple[np.ndarray, np.ndarray]:
-        obs, state = self.world.observe(np, moment)
-        return obs.astype(self.dtype), state.astype(self.dtype)
+        return self.world.observe(np, self.world.readings(np, moment).astype(self.dtype))
 
     def _timestep(self, obs: np.ndarray, team: np.ndarray, *rest: np.ndarray) -> TimeStep:
         return TimeStep(obs, team, self._legal, self._alive, *rest)  # pyright: ignore

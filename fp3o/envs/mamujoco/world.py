@@ -97,11 +97,14 @@ class World:
         """Seconds a step lasts."""
         return self.robot.skip * self.model.opt.timestep
 
-    def observe(self, xp: Any, moment: Moment) -> tuple[Any, Any]:
-        """Every agent's observation `(*e, n, f)` and state `(*e, n, f2)`."""
+    def readings(self, xp: Any, moment: Moment) -> Any:
+        """All columns that somebody sees, and behind them a 0 and a 1."""
         parts = [SOURCES[name][1](xp, moment) for name in self.sources]
         none = xp.zeros((*moment["qpos"].shape[:-1], 1))
-        readings = xp.concatenate([*parts, none, none + 1], -1)
+        return xp.concatenate([*parts, none, none + 1], -1)
+
+    def observe(self, xp: Any, readings: Any) -> tuple[Any, Any]:
+        """Every agent's observation `(*e, n, f)` and state `(*e, n, f2)`."""
         obs = readings.take(self.obs_places, axis=-1)
         state = readings.take(self.state_places, axis=-1)
         if self.variant.profile == "farama":
@@ -115,9 +118,11 @@ class World:
 
 def standardise(xp: Any, x: Any) -> Any:
     """Every vector by its own mean and spread, padding and one-hot included (the paper)."""
-    # Sums, not means: NumPy takes twice as long for the latter on arrays this small.
-    centred = x - x.sum(-1, keepdims=True) / x.shape[-1]
-    return centred / xp.sqrt((centred * centred).sum(-1, keepdims=True) / x.shape[-1])
+    # A product is NumPy's fastest way to a mean of few numbers.
+    share = np.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)
+    centred = x - x @ share
+    centred /= xp.sqrt((centred * centred) @ share)
+    return centred
 
 
 def _flat(name: str) -> Callable[[Any, Moment], Any]:
