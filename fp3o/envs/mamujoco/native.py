@@ -129,8 +129,8 @@ class Native:
         if ended.any():
             obs, team, gauge, episode = self._restart(ended, state, final, gauge)
             time = np.where(ended, 0, time)
-        self._held = self._batch.state.copy()
-        new = Simulations(self._held, gauge, time, episode, state.stream)
+        physics = self._held = self._batch.state.copy()
+        new = Simulations(physics, gauge, time, episode, state.stream)
         return new, self._timestep(obs, team, reward, failed, late, ended, *final)
 
     def _blown(self) -> np.ndarray:
