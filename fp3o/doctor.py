@@ -17,7 +17,7 @@ EXTRAS = {
     "wandb": ("wandb", "logging to Weights & Biases"),
     "mlflow": ("mlflow", "logging to MLflow"),
     "mpe2": ("mpe2", "comparing with the original particle tasks"),
-    "mjx": ("mujoco.mjx", "MuJoCo tasks on the accelerator"),
+    "mujoco.mjx": ("mjx", "MuJoCo tasks on the accelerator"),
 }
 """Module -> the extra that brings it, and what it is for."""
 

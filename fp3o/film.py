@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from PIL import Image
 from fp3o.envs.base import batch_of
 from fp3o.errors import nearest
 from fp3o.policy import Policy
-from fp3o.tasks import Task, find
+from fp3o.tasks import find
+from fp3o.types import TimeStep
 
 FORMATS = (".gif", ".mp4")
 STILL, SMOOTH = 8, 30
@@ -51,8 +53,11 @@ def render(
     every = max(1, round(pace / SMOOTH))  # steps from one picture to the next
     speed = fps or max(1, round(pace / every))
     frames: list[np.ndarray] = []
+    env = batch_of(game, 1)
+    step = jax.jit(env.step) if env.scan is jax.lax.scan else env.step
     for episode in range(episodes):
-        shots = film(policy, task, game, jax.random.key(seed + episode), episode, every)
+        begun = env.reset(jax.random.key(seed + episode))
+        shots = film(policy, partial(task.picture, game), step, begun, episode, every)
         for shot in itertools.islice(shots, int(seconds * speed)):
             frames.append(shot)
             tell(f"filming: {len(frames)} pictures, episode {episode + 1} of {episodes}")
@@ -61,26 +66,27 @@ def render(
 
 
 def film(
-    policy: Policy, task: Task, game: Any, key: Any, episode: int, every: int
+    policy: Policy,
+    picture: Callable[[Any, str], np.ndarray],
+    step: Callable[..., Any],
+    begun: tuple[Any, TimeStep],
+    episode: int,
+    every: int,
 ) -> Iterator[np.ndarray]:
     """The pictures of one episode, one in `every` steps; the last one stays a moment."""
-    assert task.picture is not None
-    env = batch_of(game, 1)
-    step = jax.jit(env.step) if env.scan is jax.lax.scan else env.step
-    state, now = env.reset(key)
-    memory, earned, before = None, 0.0, state
-    for time in range(task.limit):
+    state, now = begun
+    memory, earned, before, shares = None, 0.0, state, policy.card.spec.shares
+    for time in itertools.count():
         if time % every == 0:
-            caption = f"episode {episode + 1}   step {time}   return {earned:.2f}"
-            yield task.picture(game, state, caption)
+            yield picture(state, f"episode {episode + 1}   step {time}   return {earned:.2f}")
         seen = jax.device_get(now)
         action, memory = policy.act(seen.obs, memory, seen.legal)
         before, (state, now) = state, step(state, action)
-        earned += float(now.reward.mean()) / game.spec.shares
+        earned += float(now.reward.mean()) / shares
         if now.terminated[0] | now.truncated[0]:
             break
     # The environment has begun another episode; the last thing to see is what was before.
-    final = task.picture(game, before, f"episode {episode + 1}   end   return {earned:.2f}")
+    final = picture(before, f"episode {episode + 1}   end   return {earned:.2f}")
     yield from itertools.repeat(final, 6)
 
 

@@ -98,17 +98,13 @@ class HostPlayer:
     ) -> tuple[Array, ...]:
         obs, legal, start, memory = seen
         shape, mask = obs.shape[:2], self.setup.spec.actions.mask
-        now = TimeStep(
-            obs=obs, state=obs, legal=jnp.broadcast_to(mask, (*shape, mask.shape[1])),
-            alive=jnp.ones(shape, bool), reward=jnp.zeros(shape),
-            terminated=jnp.zeros(shape[0], bool), truncated=jnp.zeros(shape[0], bool),
-            start=jnp.zeros(shape[0], bool), final_obs=obs, final_state=obs,
-        )  # fmt: skip
-        now = now if legal is None else now._replace(legal=legal)
-        now = now if start is None else now._replace(start=start)
+        if legal is None:
+            legal = jnp.broadcast_to(mask, (*shape, mask.shape[1]))
+        if start is None:
+            start = jnp.zeros(shape[0], bool)
         before = jnp.zeros((*shape, 0)) if memory is None else memory
         team = jax.tree.unflatten(self._structure, actor)
-        choice = act(self.setup, team, now, before, noise)
+        choice = act(self.setup, team, obs, legal, start, before, noise)
         known = choice.action, choice.log_prob
         return known if memory is None else (*known, choice.memory)
 

@@ -1,5 +1,6 @@
 """Where a result comes from: versions, commit, device, command."""
 
+import contextlib
 import os
 import platform
 import shlex
@@ -15,6 +16,8 @@ PACKAGES = (
     "fp3o", "jax", "jaxlib", "equinox", "optax", "numpy", "safetensors", "mujoco", "gymnasium",
 )  # fmt: skip
 """Packages whose version can change a result."""
+OPTIONAL = ("mujoco-mjx",)
+"""Likewise, where they are installed."""
 
 
 def describe(settings: Mapping[str, Any], agents: int) -> dict[str, Any]:
@@ -39,6 +42,9 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
+    for name in OPTIONAL:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
 
 

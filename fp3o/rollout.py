@@ -64,7 +64,8 @@ def decide(
 ) -> Decision:
     """Every agent acts on its own observation; without a key, its most likely action."""
     noise = None if key is None else draw(setup, key, timestep.obs.shape[0])
-    return act(setup, setup.actor(rows), timestep, memory, noise)
+    obs, legal, start = timestep.obs, timestep.legal, timestep.start
+    return act(setup, setup.actor(rows), obs, legal, start, memory, noise)
 
 
 def draw(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"]:
@@ -77,16 +78,18 @@ def draw(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"
 def act(
     setup: Setup,
     actor: Actor,
-    timestep: TimeStep,
+    obs: Float[Array, "e n f"],
+    legal: Bool[Array, "e n a"],
+    start: Bool[Array, " e"],
     memory: Float[Array, "e n h"],
     noise: Float[Array, "n e a"] | None,
 ) -> Decision:
     """Every agent acts on its own observation; without noise, its most likely action."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    obs = setup.inputs(timestep.obs)
-    legal = timestep.legal & setup.spec.actions.mask
-    start = jnp.broadcast_to(timestep.start[:, None], timestep.alive.shape)
-    policy, memories = actor(swap(obs), swap(legal), swap(memory), swap(start))
+    features = swap(setup.inputs(obs))
+    legal = swap(legal & setup.spec.actions.mask)
+    begins = jnp.broadcast_to(start, features.shape[:2])
+    policy, memories = actor(features, legal, swap(memory), begins)
     action = policy.mode() if noise is None else policy.sample(noise)
     return Decision(swap(action), swap(policy.log_prob(action)), swap(memories))
 

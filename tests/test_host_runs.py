@@ -140,3 +140,45 @@ def test_names_and_presets() -> None:
         find(TASK).spec("paper:obs=2")
     with pytest.raises(ValueError, match="farama"):
         find(TASK).spec("frama")
+
+
+def test_an_error_in_a_step_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens in the middle of a step, the same state gives the same next one."""
+    env: Any = find(TASK).env("paper", 2)
+    state, _ = env.reset(jax.random.key(0))
+    action = np.full((2, 3, 1), 0.3, np.float32)
+    state, _ = env.step(state, action)
+    _, wanted = env.step(state, action)
+    with monkeypatch.context() as patch:
+        patch.setattr(env, "_judge", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            env.step(state, action)
+    _, found = env.step(state, action)
+    assert np.array_equal(found.reward, wanted.reward)
+    assert np.array_equal(found.obs, wanted.obs)
+
+
+def test_keys_of_any_kind_tell_environments_apart() -> None:
+    """Random numbers of another implementation are longer; every environment has its own stream."""
+    env: Any = find(TASK).env("paper", 4)
+    for kind in ("threefry2x32", "rbg"):
+        state, _ = env.reset(jax.random.key(0, impl=kind))
+        assert len({tuple(row) for row in state.stream}) == 4
+        both, _ = env.reset(jax.random.split(jax.random.key(0, impl=kind), 2))
+        assert len({tuple(row) for row in both.stream}) == 4
+
+
+def test_films_colour_what_an_agent_moves() -> None:
+    """The paper sends actions to motors in order; an agent's colour is on what it really moves."""
+    order: Any = make("mamujoco/HalfCheetah-6x1", "paper").world
+    joint: Any = make("mamujoco/HalfCheetah-6x1", "paper:routing=joint").world
+    assert order.driven == [[0], [1], [2], [3], [4], [5]]
+    assert joint.driven == [[2], [1], [0], [5], [4], [3]]
+    assert order.owned == joint.owned == ((2,), (1,), (0,), (5,), (4,), (3,))
+
+
+def test_a_task_is_made_once() -> None:
+    """Evaluations of the same task share their compiled programs, on MJX too."""
+    name, variant = "mamujoco/InvertedPendulum-1x1", "farama:backend=mjx"
+    pytest.importorskip("mujoco.mjx", reason="needs the extra mjx")
+    assert find(name).env(variant, 2) == find(name).env(variant, 2)

@@ -33,7 +33,10 @@ class Env(Protocol):
         ...
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
-        """Begin an episode in every environment."""
+        """Begin an episode in every environment.
+
+        On the host, with several seeds, there is a key for each; it has an equal part of them.
+        """
         ...
 
     def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:

@@ -49,9 +49,9 @@ Paper profile, the paper's hyperparameters. Return of an episode of at most 1,00
 **last** policy of each seed, {episodes} deterministic episodes a seed: mean over {seeds} seeds ±
 half of the 95 % interval over seeds (Student's t). The published numbers (mean ± standard deviation
 over five seeds) are all of **ten million** steps; compare them with ours only where ours are too.
-In training, {during} deterministic episodes every 25 iterations. Differences to MAPPO are paired by
-seed. Gradient steps are those of the policies' optimisers, of all turns together where agents take
-turns. Trained on {machines}.
+In training, {during} deterministic episodes every {every} iterations. Differences to MAPPO are
+paired by seed. Gradient steps are those of the policies' optimisers, of all turns together where
+agents take turns; the wall-clock is that of all seeds together. Trained on {machines}.
 """
 
 
@@ -77,6 +77,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             episodes=some.results["evaluation"]["episodes"],
             seeds=some.settings["seeds"],
             during=some.settings["eval_episodes"],
+            every=some.settings["eval_every"],
             machines=machines(found),
         )
     ]
@@ -92,7 +93,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
 def scores(found: Mapping[str, Run], task: str) -> list[str]:
     """A line a cell: ours, the published one, the difference to MAPPO, what it took."""
     rows = []
-    for own, sharing, algorithm, steps in CELLS:
+    for own, sharing, algorithm, _ in CELLS:
         run = found.get(label(own, sharing, algorithm))
         if own != task or run is None:
             continue
@@ -102,7 +103,7 @@ def scores(found: Mapping[str, Run], task: str) -> list[str]:
             [
                 sharing,
                 title(algorithm),
-                f"{steps // 10**6} M",
+                f"{run.settings['steps'] / 1e6:g} M",
                 score(run, 0),
                 difference(run, base, 0),
                 f"{known[0]:.0f} ± {known[1]:.0f}" if known else "-",
@@ -111,7 +112,7 @@ def scores(found: Mapping[str, Run], task: str) -> list[str]:
             ]
         )
     titles = ("sharing", "algorithm", "steps", "ours", "difference to MAPPO",
-              "published (10 M)", "gradient steps", "wall-clock, five seeds")  # fmt: skip
+              "published (10 M)", "gradient steps", "wall-clock")  # fmt: skip
     return table(titles, rows)
 
 

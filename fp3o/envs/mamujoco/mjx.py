@@ -13,6 +13,7 @@ joint, unless XLA_FLAGS has --xla_cpu_use_fusion_emitters=false.
 # MuJoCo's compiled modules do not tell their names.
 
 import contextlib
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -32,9 +33,12 @@ from fp3o.spaces import EnvSpec
 STARTS = 4096
 """Places at which an episode may begin."""
 
+exactly = partial(jax.default_matmul_precision, "highest")
+"""Accelerators would round the factors of matrix products to ten bits."""
+
 SOLVER = {"iterations": 20, "ls_iterations": 10}
 """Rounds of the solver of contacts and limits, at most. The models ask for 100 and 50, and a batch
-pays all 50. Of 4,096 states a body, met under random actions, 10 and 10 change no bit of any."""
+pays all 50. Already 10 and 10 change no bit of 4,096 states a body, met under random actions."""
 
 BODIES = (
     "HalfCheetah", "Hopper", "Walker2d", "Reacher", "ManyagentSwimmer", "Swimmer",
@@ -128,7 +132,8 @@ class MjxGame:
     def sight(self, state: State) -> Sight:
         """What the agents see."""
         readings = self.world.readings(jnp, state.physics.moment)
-        obs, team = self.world.observe(jnp, readings)
+        with exactly():
+            obs, team = self.world.observe(jnp, readings)
         alive = jnp.ones(self.spec.num_agents, bool)
         return Sight(obs, team, jnp.asarray(self.spec.actions.mask), alive)
 
@@ -138,8 +143,7 @@ class MjxGame:
     def _simulate(self, physics: Physics, control: Float[Array, " u"]) -> Physics:
         """As many simulation steps as a step of the task has."""
         substep = lambda _, physics: self._advance(physics, control)  # noqa: E731
-        # Accelerators would round the factors of matrix products to ten bits.
-        with jax.default_matmul_precision("highest"):
+        with exactly():
             return jax.lax.fori_loop(0, self.world.robot.skip, substep, physics)
 
     def _euler(self, physics: Physics, control: Float[Array, " u"]) -> Physics:

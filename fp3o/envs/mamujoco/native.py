@@ -3,10 +3,13 @@
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false
 
+import contextlib
 import math
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -29,7 +32,14 @@ if TYPE_CHECKING:
 PER_THREAD = 2
 """Simulations a thread should have at least: fewer, and waking it costs more than it does."""
 
-BAD = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+MIX = 6364136223846793005
+"""An odd number without a pattern."""
+
+BAD = {
+    int(mujoco.mjtWarning.mjWARN_BADQPOS),
+    int(mujoco.mjtWarning.mjWARN_BADQVEL),
+    int(mujoco.mjtWarning.mjWARN_BADQACC),
+}
 """Warnings of a simulation that has blown up and was put back to its rest position."""
 
 
@@ -78,11 +88,8 @@ class Native:
         self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, world.spec.num_agents), bool)
         self._never = np.zeros(num_envs, bool)
-        if mujoco.get_mju_user_warning() is None:
-            # MuJoCo would note a divergence in a file where we stand; `_judge` tells of it itself.
-            mujoco.set_mju_user_warning(lambda words: None)
-        self._held: np.ndarray | None = None
-        self._counts = self._batch.warning[:, BAD, 1]
+        self._counts = self._batch.warning[:, :, 1]
+        self._told: set[int] = set()
         self._motion = self._batch.state[:, 1 : 1 + model.nq + model.nv]
 
     @property
@@ -92,13 +99,14 @@ class Native:
 
     def reset(self, key: Key[Array, "*s"]) -> tuple[Simulations, TimeStep]:
         """Begin an episode in every environment; of several keys each has an equal part of them."""
-        numbers = np.asarray(jax.random.key_data(key)).reshape(-1, 2).astype(np.uint64)
-        each = self.num_envs // len(numbers)
+        numbers = np.asarray(jax.random.key_data(key)).reshape(key.size, -1, 2).astype(np.uint64)
+        pairs = numbers[..., 0] << np.uint64(32) | numbers[..., 1]  # one, or two of a longer key
+        names = (pairs * np.array([1, MIX], np.uint64)[: pairs.shape[1]]).sum(1, dtype=np.uint64)
+        each = self.num_envs // len(names)
         stream = np.empty((self.num_envs, 2), np.uint64)
-        stream[:, 0] = np.repeat(numbers[:, 0] << np.uint64(32) | numbers[:, 1], each)
-        stream[:, 1] = np.tile(np.arange(each), len(numbers))
+        stream[:, 0] = np.repeat(names, each)
+        stream[:, 1] = np.tile(np.arange(each), len(names))
         episode = np.zeros(self.num_envs, np.int64)
-        self._held = None
         self._begin(np.arange(self.num_envs), stream, episode)
         gauge = np.array(self.world.robot.rules.gauge(np, self._moment))
         time = np.zeros(self.num_envs, np.int64)
@@ -113,10 +121,10 @@ class Native:
         control = self.world.controls(np, np.asarray(action, np.float64))
         if not math.isfinite(control.sum()):
             self._refuse(np.asarray(action))
-        if state.physics is not self._held:  # not where the batch stands already
-            self._batch.state[...] = state.physics
+        self._batch.state[...] = state.physics
         self._ctrl[...] = control
-        self._batch.step(nstep=self.world.robot.skip)
+        with quiet():
+            self._batch.step(nstep=self.world.robot.skip)
         blown = self._blown()
         if self._felt:
             self._feel()
@@ -129,8 +137,9 @@ class Native:
         if ended.any():
             obs, team, gauge, episode = self._restart(ended, state, final, gauge)
             time = np.where(ended, 0, time)
-        physics = self._held = self._batch.state.copy()
-        new = Simulations(physics, gauge, time, episode, state.stream)
+        new = Simulations(self._batch.state.copy(), gauge, time, episode, state.stream)
+        if blown is not self._never:  # told last: a warning may be made an error
+            self._tell(blown)
         return new, self._timestep(obs, team, reward, failed, late, ended, *final)
 
     def _blown(self) -> np.ndarray:
@@ -140,11 +149,26 @@ class Native:
         worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
         if worst < mujoco.mjMAXVAL and not self._counts.any():
             return self._never
+        for kind in {*np.flatnonzero(self._counts.any(0)).tolist()} - BAD - self._told:
+            self._told.add(kind)
+            warnings.warn(
+                f"{self.spec.name}: {mujoco.mjtWarning(kind).name}", RuntimeWarning, stacklevel=3
+            )
         unseen = ~(np.abs(self._motion) < mujoco.mjMAXVAL).all(1)
+        blown = self._counts[:, [*BAD]].any(1) | unseen
         ids = np.flatnonzero(unseen)
         self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
         self._batch.forward(ids)
-        return self._counts.any(1) | unseen
+        return blown if blown.any() else self._never
+
+    def _tell(self, blown: np.ndarray) -> None:
+        which = np.flatnonzero(blown)
+        warnings.warn(
+            f"{self.spec.name}: the simulation diverged in {len(which)} of {self.num_envs} "
+            f"environments (the first is number {which[0]}); these episodes end here",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def _judge(
         self, before: np.ndarray, control: np.ndarray, blown: np.ndarray
@@ -158,12 +182,6 @@ class Native:
         if blown is not self._never:
             # It is back at rest: nothing it did in this step is worth a number.
             reward, failed = np.where(blown, 0.0, reward), failed | blown
-            warnings.warn(
-                f"{self.spec.name}: the simulation diverged in environment "
-                f"{int(blown.argmax())}; its episode ends here",
-                RuntimeWarning,
-                stacklevel=3,
-            )
         return reward.astype(self.dtype)[:, None].repeat(self.spec.num_agents, 1), gauge, failed
 
     def _restart(
@@ -246,6 +264,22 @@ class NativeGame:
         return portrait(self.world, state.physics[0, 1:first], caption)
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep MuJoCo from noting warnings in a file where we stand: the environment tells them."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(_ignore)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def _ignore(words: str) -> None:
+    pass
+
+
+@cache
 def make(name: str, variant: str) -> "NativeGame | MjxGame":
     """A task by its name and variant, on the backend the variant asks for."""
     made = world(name, variant)

@@ -135,7 +135,7 @@ def _ant(model: mujoco.MjModel, paper: bool, _: str) -> Graph:
     pair = lambda i, j: (*legs[i], *legs[j])  # noqa: E731
     forces = block("zero", *[0] * 84) if paper else span("contact", 6, 84)
     return Graph(
-        # What the paper's code calls diagonal are the legs of one side.
+        # Diagonal legs in the paper's code; what farama calls so lies on one side.
         teams={"2x4": (pair(0, 1), pair(2, 3)), "4x2": tuple(legs),
                "2x4d": (pair(0, 2), pair(1, 3)) if paper else (pair(0, 3), pair(1, 2))},
         edges=(*legs, tuple(hip for hip, _ in legs)),

@@ -70,10 +70,10 @@ def colours(model: mujoco.MjModel, owned: Sequence[Sequence[int]]) -> np.ndarray
 
 
 def portrait(world: World, qpos: np.ndarray, caption: str) -> np.ndarray:
-    """A task's body in this position, each agent's parts in its colour."""
+    """A task's body in this position, the parts an agent moves in its colour."""
     model = world.model
-    owned = [[int(model.actuator_trnid[motor, 0]) for motor in own] for own in world.owned]
-    return picture(model, qpos, colours(model, owned), caption)
+    moved = [[int(model.actuator_trnid[motor, 0]) for motor in own] for own in world.driven]
+    return picture(model, qpos, colours(model, moved), caption)
 
 
 def picture(

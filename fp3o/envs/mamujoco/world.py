@@ -23,14 +23,14 @@ from fp3o.spaces import Box, EnvSpec
 class Variant:
     """The rules of a task, written as `paper:obsk=2,routing=joint`."""
 
-    profile: str = "paper"
+    profile: str
     """paper: as in the paper's runs; farama: as in gymnasium-robotics today."""
-    obsk: int = 5
-    """How many joints away an agent sees; 1 where the profile is farama."""
-    routing: str = "order"
+    obsk: int
+    """How many joints away an agent sees: 5 in the paper, 1 by farama's default."""
+    routing: str
     """order: the actions, one agent after another, go to the motors in their order (the paper);
     joint: every agent drives the joints it owns (farama)."""
-    backend: str = "native"
+    backend: str
     """native: MuJoCo; mjx: its twin on the accelerator, approximate."""
 
     @staticmethod
@@ -75,7 +75,7 @@ class World:
     robot: Robot
     variant: Variant
     owned: tuple[tuple[int, ...], ...]
-    """The motors each agent drives."""
+    """The motors of the joints each agent sees as its own."""
     sources: tuple[str, ...]
     """What is read, one behind the other."""
     fields: tuple[str, ...]
@@ -91,6 +91,12 @@ class World:
     def model(self) -> mujoco.MjModel:
         """The simulated body."""
         return self.robot.model
+
+    @property
+    def driven(self) -> list[list[int]]:
+        """The motors each agent drives; where actions go by order, not those of its own joints."""
+        agent = self.motor_places // max(map(len, self.owned))
+        return [np.flatnonzero(agent == i).tolist() for i in range(len(self.owned))]
 
     @cached_property
     def dt(self) -> float:
