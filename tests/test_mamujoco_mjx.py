@@ -87,8 +87,8 @@ def check(there: TimeStep, here: TimeStep, obs: float, reward: float) -> None:
     [
         # Gentle: under full actions MuJoCo itself makes 0.1 of 1e-7 at the start in 50 steps.
         ("HalfCheetah-6x1", 0.3, 1e-3, 5e-5),
-        ("Reacher-2x1", 1.0, 5e-4, 1e-5),
-        ("ManyagentSwimmer-2x2", 1.0, 3e-4, 5e-5),
+        pytest.param("Reacher-2x1", 1.0, 5e-4, 1e-5, marks=pytest.mark.slow),
+        pytest.param("ManyagentSwimmer-2x2", 1.0, 3e-4, 5e-5, marks=pytest.mark.slow),
     ],
 )
 def test_path_is_mujocos(name: str, scale: float, obs: float, reward: float) -> None:

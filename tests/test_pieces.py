@@ -40,7 +40,7 @@ def test_categorical_with_masks() -> None:
     wanted = -0.5 * ((p * np.log(p)).sum() + (q * np.log(q)).sum())
     np.testing.assert_allclose(two.entropy(), [wanted], rtol=1e-5)
     assert two.mode().tolist() == [[2, 0]]
-    draws = jax.vmap(two.sample)(jax.random.split(jax.random.key(0), 2000))
+    draws = jax.vmap(two.sample)(two.noise(jax.random.key(0), (2000, 1, 5)))
     assert not (draws[..., 0] == 1).any()
     np.testing.assert_allclose((draws[..., 0] == 2).mean(), p[1], atol=0.03)
     other = categorical(logits * 0.5, legal, (3, 2))

@@ -21,7 +21,10 @@ def test_every_setting_is_explained_once() -> None:
     assert all(len(setting.help) > 5 for setting in SETTINGS.values())
 
 
-@pytest.mark.parametrize("task", TASKS)
+SOME = [name for name in TASKS if "mamujoco" not in name] + ["mamujoco/HalfCheetah-6x1"]
+
+
+@pytest.mark.parametrize("task", SOME)
 def test_flat_form_is_complete(task: str) -> None:
     """A plan comes back from JSON as it was, for every preset and with unusual values."""
     for preset in TASKS[task].presets or [None]:
