@@ -150,7 +150,7 @@ def play(body: World, num_envs: int) -> Play:
     for action in (*actions, *actions):
         physics.append(state.physics)
         state, _ = env.step(state, action)
-    controls = body.controls(np, actions.astype(np.float64))
+    controls = body.controls(actions.astype(np.float64))
     return Play(body, state, np.stack(physics[-MOMENTS:]), controls, actions)
 
 
@@ -217,7 +217,7 @@ def own_play(job: Job, program: Program, played: Play) -> Play:
     inner, body = env.step, played.world
 
     def step(state: Simulations, action: Any) -> Any:
-        kept.append((state.physics, body.controls(np, np.asarray(action, np.float64))))
+        kept.append((state.physics, body.controls(np.asarray(action, np.float64))))
         return inner(state, action)
 
     env.step = step

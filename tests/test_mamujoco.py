@@ -150,7 +150,7 @@ def test_routing(task: str, moved: bool) -> None:
     """The paper's agents drive other joints than they see, where the orders differ."""
     action = np.arange(1.0, 1.0 + world(task, "paper").model.nu)
     action = action.reshape(world(task, "paper").spec.actions.mask.shape)
-    order, joint = (world(task, v).controls(np, action) for v in ("paper", "paper:routing=joint"))
+    order, joint = (world(task, v).controls(action) for v in ("paper", "paper:routing=joint"))
     assert order.tolist() == concatenated(task, action)
     assert joint.tolist() == to_own_joints(task, action, world(task, "paper").model)
     assert (order.tolist() != joint.tolist()) == moved

@@ -115,7 +115,7 @@ class MjxGame:
         self, state: State, action: Float[Array, "n d"], key: PRNGKeyArray
     ) -> tuple[State, Float[Array, " n"], Bool[Array, ""], Bool[Array, ""]]:
         """Next state, reward, failure, time limit."""
-        rules, control = self.world.robot.rules, self.world.controls(jnp, action)
+        rules, control = self.world.robot.rules, self.world.controls(action)
         physics = self._simulate(state.physics, control)
         moment, sound = physics.moment, _sound(physics)
         healthy = jnp.ones((), bool) if rules.healthy is None else rules.healthy(jnp, moment)

@@ -118,11 +118,12 @@ class Native:
 
     def step(self, state: Simulations, action: Any) -> tuple[Simulations, TimeStep]:
         """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
-        control = self.world.controls(np, np.asarray(action, np.float64))
+        control = self.world.controls(np.asarray(action, np.float64))
         if not math.isfinite(control.sum()):
             self._refuse(np.asarray(action))
         self._batch.state[...] = state.physics
         self._ctrl[...] = control
+        self._counts[...] = 0  # an error may have come before the reset that would do it
         with quiet():
             self._batch.step(nstep=self.world.robot.skip)
         blown = self._blown()

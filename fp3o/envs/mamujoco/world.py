@@ -117,7 +117,7 @@ class World:
             return obs, state
         return standardise(xp, obs), standardise(xp, state)
 
-    def controls(self, xp: Any, action: Any) -> Any:
+    def controls(self, action: Any) -> Any:
         """The team's actions `(*e, n, d)` as controls `(*e, nu)`."""
         return action.reshape(*action.shape[:-2], -1).take(self.motor_places, axis=-1)
 
