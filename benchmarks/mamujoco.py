@@ -4,9 +4,9 @@
     python benchmarks/mamujoco.py --bodies --parts --json numbers.json
 
 Raw physics is `mujoco.batch.Batch.step` alone: it is put into states that random play has come
-through, and given the controls of that play, step by step. The environment is `Native.step`
-(physics, observations, rewards, new episodes) on that play; collecting adds the policy's decisions
-and keeps what was seen; training adds learning. Episodes are at all ages from the start, so that
+through, and given the controls of that play, step by step. The environment is `Native.roll`
+(physics, observations, rewards, new episodes) with the actions of that play; collecting adds the
+policy's decisions; training adds learning. Episodes are at all ages from the start, so that
 some end all the time. "All" threads are those the environment takes by itself. The physics of what
 a fresh policy does can cost more than that of random play (some 15 % for the cheetah), so
 collecting is compared with both: with random play, which the aim is about, and with its own.
@@ -41,6 +41,7 @@ import jax
 import numpy as np
 from mujoco.batch import Batch
 
+from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import FAMILY, PAPER_TASKS, canonical, parse, whole
 from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
 from fp3o.envs.mamujoco.world import World, world
@@ -186,11 +187,11 @@ def environment_job(played: Play, threads: int) -> Job:
     """The environment."""
     steps, state = length(played.num_envs, threads), played.state
     env = Native(played.world, played.num_envs, threads)
+    now = env.reset(jax.random.key(0))[1]
 
     def run() -> None:
         nonlocal state
-        for action in islice(cycle(played.actions), steps):
-            state, _ = env.step(state, action)
+        state, _ = env.roll(state, now, lambda t, *_: played.actions[t % MOMENTS], steps)
 
     return Job(played.num_envs * steps, run)
 
@@ -214,15 +215,15 @@ def collecting_job(program: Program, body: World) -> Job:
 def own_play(job: Job, program: Program, played: Play) -> Play:
     """What collecting goes through at the end of a chunk, in the place of random play."""
     env, kept = getattr(program.env, "env", program.env), []  # beneath an axis of seeds
-    inner, body = env.step, played.world
+    inner = env._drive
 
-    def step(state: Simulations, action: Any) -> Any:
-        kept.append((state.physics, body.controls(np.asarray(action, np.float64))))
-        return inner(state, action)
+    def drive(control: np.ndarray, action: Any) -> None:
+        inner(control, action)
+        kept.append((env._batch.state.copy(), control.copy()))
 
-    env.step = step
+    env._drive = drive
     job.run()
-    del env.step
+    del env._drive
     physics, controls = map(np.stack, zip(*kept[-MOMENTS:], strict=True))
     return played._replace(physics=physics, controls=controls)
 
@@ -439,8 +440,9 @@ def parts(asked: argparse.Namespace) -> Iterator[Row]:
         clock = Clock(job.run)
         clock.watch(program._host, "_choose", "deciding")
         clock.watch(program.env._batch, "step", "physics")
-        clock.watch(program.env, "_see", "seeing")
-        clock.watch(program.env, "_judge", "judging")
+        clock.watch(program.env, "_drive", "driving")
+        clock.watch(program.env, "_note", "noting")
+        clock.watch(native, "see", "seeing")
         rates([job._replace(run=clock)], asked.seconds)
         micro = {name: spent * 1e6 * num_envs / job.steps for name, spent in clock.best.items()}
         total = micro.pop("total")

@@ -54,7 +54,7 @@ def render(
     speed = fps or max(1, round(pace / every))
     frames: list[np.ndarray] = []
     env = batch_of(game, 1)
-    step = jax.jit(env.step) if env.scan is jax.lax.scan else env.step
+    step = jax.jit(env.step) if env.traced else env.step
     for episode in range(episodes):
         begun = env.reset(jax.random.key(seed + episode))
         shots = film(policy, partial(task.picture, game), step, begun, episode, every)

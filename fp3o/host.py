@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fp3o.envs.base import Env
-from fp3o.rollout import Carry, Decision, act, collect, draw
+from fp3o.envs.base import Env, roll
+from fp3o.rollout import Carry, Decision, act, completed, draw, record
 from fp3o.setup import Setup
 from fp3o.spaces import Discrete
 from fp3o.types import TimeStep, Trajectory
@@ -22,6 +22,9 @@ from fp3o.types import TimeStep, Trajectory
 # Small computations run at once instead of being handed to another thread and waited for: a
 # decision then takes a third of the time. It has to be said before JAX starts its CPU client.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+BEFORE_AND_AFTER = slice(None, -1), slice(1, None)
+"""Of all that was seen in a rollout, what was seen before and after each step."""
 
 
 class HostPlayer:
@@ -41,8 +44,24 @@ class HostPlayer:
 
     def collect(self, env: Env, rows: Any, carry: Carry, keys: Array) -> tuple[Carry, Trajectory]:
         """A rollout of one step a key, `(*s, t)`, with sampled actions."""
-        noise = self._draw(keys, env.num_envs)
-        return collect(self.setup, env, self._ready(nearby(rows)), carry, noise, self._choose)
+        actor, noise = self._ready(nearby(rows)), self._draw(keys, env.num_envs)
+        choices: list[Decision] = []
+        memories = [carry.actor_memory]
+
+        def act(t: int, obs: Any, legal: Any, start: Any) -> Any:
+            choice = self._choose(actor, obs, legal, start, memories[t], noise[t])
+            choices.append(choice)
+            memories.append(choice.memory)
+            return choice.action
+
+        env_state, seen = roll(env, carry.env_state, carry.timestep, act, len(noise))
+        now, after = (TimeStep._make(x[part] for x in seen) for part in BEFORE_AND_AFTER)
+        # A copy, so that the rollout can be let go.
+        last = TimeStep._make(np.array(x[-1], order="C") for x in seen)
+        chosen = Decision._make(map(np.stack, zip(*choices, strict=True)))
+        trajectory = record(self.setup, now, after, np.stack(memories[:-1]), chosen)
+        carry = carry._replace(env_state=env_state, timestep=last, actor_memory=memories[-1])
+        return carry, completed(self.setup, trajectory, last)
 
     def evaluate(
         self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
@@ -57,7 +76,7 @@ class HostPlayer:
             if not deterministic:
                 keys = jnp.vectorize(jax.random.fold_in)(play_keys, step)
                 noise = self._draw(keys[..., None], env.num_envs)[0]
-            choice = self._choose(self.setup, actor, now, memory, noise)
+            choice = self._choose(actor, now.obs, now.legal, now.start, memory, noise)
             env_state, now = env.step(env_state, choice.action)
             memory = choice.memory
             earned += np.asarray(now.reward).mean(-1) * playing
@@ -76,12 +95,12 @@ class HostPlayer:
         return np.asarray(self._noise[num_envs](nearby(keys)))
 
     def _choose(
-        self, setup: Setup, actor: Any, now: TimeStep, memory: Any, noise: np.ndarray | None
+        self, actor: Any, obs: Any, legal: Any, start: Any, memory: Any, noise: np.ndarray | None
     ) -> Decision:
         seen = (
-            now.obs,
-            now.legal if self._discrete else None,
-            now.start if self._recurrent else None,
+            obs,
+            legal if self._discrete else None,
+            start if self._recurrent else None,
             memory if self._recurrent else None,
         )
         made = self._most_likely(actor, seen) if noise is None else self._sample(actor, seen, noise)

@@ -120,7 +120,7 @@ class Program:
 
     def __init__(self, env: Env, config: Config, num_seeds: int | None = None):
         self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
-        self.on_host = env.scan is not jax.lax.scan
+        self.on_host = not env.traced
         copies = num_seeds if self.on_host and num_seeds else 1
         if env.num_envs != config.num_envs * copies:
             raise ValueError(
@@ -171,7 +171,7 @@ class Program:
 
         A host environment has those of all seeds, one seed behind the other.
         """
-        if env.scan is not jax.lax.scan:
+        if not env.traced:
             env = Seeded(env, self.num_seeds) if self.num_seeds else env
             return self._host.evaluate(env, rows, keys, num_steps, deterministic)
         plan = env, num_steps, deterministic

@@ -1,11 +1,9 @@
 """Playing: one decision of the team, a rollout of many, and deterministic evaluation."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.batch import bootstraps
@@ -95,49 +93,55 @@ def act(
 
 
 def collect(
-    setup: Setup,
-    env: Env,
-    rows: Any,
-    carry: Carry,
-    keys: Key[Array, " t"] | np.ndarray,
-    decide: Callable[..., Decision] = decide,
+    setup: Setup, env: Env, rows: Rows, carry: Carry, keys: Key[Array, " t"]
 ) -> tuple[Carry, Trajectory]:
     """Play one step a key in every environment, with sampled actions.
 
     Nothing is computed here that can wait: what was seen is kept as it came, and judged in bulk.
-    On the host, `rows` and `carry` may have an axis of seeds that `decide` maps over, and in the
-    place of the keys stands all randomness of the rollout, step by step.
     """
-    view = lambda step: step.state if setup.row.view == "state" else step.obs  # noqa: E731
-    final = lambda step: (  # noqa: E731
-        step.final_state if setup.row.view == "state" else step.final_obs
-    )
 
-    def step(carry: Carry, key: Any) -> tuple[Carry, Trajectory]:
+    def step(carry: Carry, key: Array) -> tuple[Carry, Trajectory]:
         now, memory = carry.timestep, carry.actor_memory
         choice = decide(setup, rows, now, memory, key)
         env_state, after = env.step(carry.env_state, choice.action)
-        row = Trajectory(
-            obs=now.obs,
-            view=view(now),
-            final_view=final(after) if bootstraps(setup) else (),  # pyright: ignore
-            legal=now.legal,
-            alive=now.alive,
-            start=now.start,
-            memory=memory,
-            action=choice.action,
-            log_prob=choice.log_prob,
-            reward=after.reward,
-            terminated=after.terminated,
-            truncated=after.truncated,
-        )
         new = carry._replace(env_state=env_state, timestep=after, actor_memory=choice.memory)
-        return new, row
+        return new, record(setup, now, after, memory, choice)
 
-    carry, trajectory = env.scan(step, carry, keys)
-    if not bootstraps(setup):
-        trajectory = trajectory._replace(final_view=final(carry.timestep)[None])
-    return carry, trajectory
+    carry, trajectory = jax.lax.scan(step, carry, keys)
+    return carry, completed(setup, trajectory, carry.timestep)
+
+
+def record(
+    setup: Setup, now: TimeStep, after: TimeStep, memory: Any, choice: Decision
+) -> Trajectory:
+    """A step, or a rollout of them: what was there, what was done, and what came of it."""
+    central = setup.row.view == "state"
+    return Trajectory(
+        obs=now.obs,
+        view=now.state if central else now.obs,
+        final_view=final_view(setup, after) if bootstraps(setup) else (),  # pyright: ignore
+        legal=now.legal,
+        alive=now.alive,
+        start=now.start,
+        memory=memory,
+        action=choice.action,
+        log_prob=choice.log_prob,
+        reward=after.reward,
+        terminated=after.terminated,
+        truncated=after.truncated,
+    )
+
+
+def completed(setup: Setup, trajectory: Trajectory, last: TimeStep) -> Trajectory:
+    """With the critic's view after the last step, where that is the only one that counts."""
+    if bootstraps(setup):
+        return trajectory
+    return trajectory._replace(final_view=final_view(setup, last)[None])
+
+
+def final_view(setup: Setup, step: TimeStep) -> Any:
+    """What the critic sees after a step, before any reset."""
+    return step.final_state if setup.row.view == "state" else step.final_obs
 
 
 class Finished(NamedTuple):
@@ -185,5 +189,5 @@ def evaluate(
     reset_key, play_key = jax.random.split(key)
     unknown = jnp.full(env.num_envs, jnp.nan)
     keys = jax.random.split(play_key, num_steps)
-    returns = env.scan(step, (begin(setup, env, reset_key), unknown), keys)[0][1]
+    returns = jax.lax.scan(step, (begin(setup, env, reset_key), unknown), keys)[0][1]
     return returns / setup.spec.shares

@@ -229,7 +229,9 @@ def _flush(path: Path) -> None:
 def to_arrays(tree: Any) -> dict[str, np.ndarray]:
     """The leaves of a tree by their path, random keys as numbers."""
     named = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path): np.asarray(_numbers(leaf)) for path, leaf in named}
+    return {
+        jax.tree_util.keystr(path): np.asarray(_numbers(leaf), order="C") for path, leaf in named
+    }
 
 
 def from_arrays(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:

@@ -6,7 +6,6 @@ The tasks then share one compiled program and train side by side, as seeds do.
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -59,7 +58,7 @@ class Mixture:
     num_envs: int
     task: Any = 0
     """What `reset` begins with."""
-    scan = staticmethod(jax.lax.scan)
+    traced = True
 
     @property
     def spec(self) -> EnvSpec:

@@ -150,7 +150,7 @@ def test_an_error_in_a_step_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> Non
     state, _ = env.step(state, action)
     _, wanted = env.step(state, action)
     with monkeypatch.context() as patch:
-        patch.setattr(env, "_judge", lambda *_: 1 / 0)
+        patch.setattr(env, "_note", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             env.step(state, action)
     _, found = env.step(state, action)

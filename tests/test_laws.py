@@ -13,8 +13,9 @@ import pytest
 
 from fp3o.algorithms import ALGORITHMS
 from fp3o.config import Config
-from fp3o.envs.base import Vectorised, host_scan
+from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
+from fp3o.host import HostPlayer
 from fp3o.nets import GroupedLinear, GroupedNorm, normalise
 from fp3o.optim import descend, init_adam
 from fp3o.program import Program, State, learn, split_keys
@@ -22,7 +23,7 @@ from fp3o.rollout import collect
 from fp3o.setup import Setup
 from fp3o.sharing import components, share
 from fp3o.spaces import Discrete, EnvSpec
-from fp3o.types import Trajectory
+from fp3o.types import TimeStep, Trajectory
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, chunk=1)
 TINY = TINY.replace(actor_lr=1e-2, critic_lr=1e-2)
@@ -243,16 +244,19 @@ def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
         np.testing.assert_allclose(metrics["kl"][seed], single["kl"], atol=1e-5)
 
 
-def test_host_scan_is_lax_scan() -> None:
-    """A Python loop over the same environment gives the same trajectory."""
+def test_a_rollout_on_the_host_is_one_on_the_device() -> None:
+    """Played by Python step by step, the same environment gives the same trajectory."""
     program, state, trajectory, carry = rolled(TINY)
 
-    class Looped(Vectorised):
-        scan = staticmethod(host_scan)
+    class OnHost(Vectorised):
+        traced = False
+
+        def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+            return super().step(state, jnp.asarray(action))
 
     keys = split_keys(program.setup, state.key)[1]
-    loop = Looped(PROBES["credit"], 4)
-    carry2, looped = collect(program.setup, loop, state.learner.actor, state.carry, keys)
+    player, env = HostPlayer(program.setup, None), OnHost(PROBES["credit"], 4)
+    carry2, looped = player.collect(env, state.learner.actor, state.carry, keys)
     close(jax.tree.leaves(trajectory), jax.tree.leaves(looped))
     close(carry.timestep, carry2.timestep)
 

@@ -327,6 +327,35 @@ def test_episodes_begin_again(name: str, variant: str) -> None:
     assert ends >= 6
 
 
+@pytest.mark.parametrize(("name", "variant"), [("Hopper-3x1", "paper"), ("Ant-2x4", "farama"),
+                                               ("Pusher-3p", "farama")])  # fmt: skip
+def test_a_rollout_is_its_steps(name: str, variant: str) -> None:
+    """Judged in bulk or step by step, through ends and in mid-episode: the same."""
+    env, rng = make(name, variant, 3), np.random.default_rng(7)
+    state, now = env.reset(KEY)
+    limit = env.world.robot.limit
+    state = state._replace(time=np.array([0, limit - 60, limit - 10]))
+    actions = [draw(rng, env) for _ in range(110)]
+    half, first = env.roll(state, now, lambda t, *_: actions[t], 40)
+    whole, rest = env.roll(half, last(first), lambda t, *_: actions[40 + t], 70)
+    seen, ends = [now], 0
+    for action in actions:
+        state, now = env.step(state, action)
+        seen.append(now)
+        ends += int(now.start.sum())
+    assert ends > 0
+    same(whole, state)
+    rolled = [np.concatenate([x, y[1:]]) for x, y in zip(first, rest, strict=True)]
+    for mine, wanted in zip(rolled, map(np.stack, zip(*seen, strict=True)), strict=True):
+        # Means of many vectors at once may be rounded otherwise than those of a few.
+        np.testing.assert_allclose(mine, wanted, rtol=1e-12, atol=1e-12)
+    same(last(rest), now)
+
+
+def last(seen: TimeStep) -> TimeStep:
+    return TimeStep._make(x[-1] for x in seen)
+
+
 @pytest.mark.parametrize(("name", "profile"), TASKS)
 def test_time_limits(name: str, profile: str) -> None:
     """Steps of an episode: the paper's 1000 for all, farama's fewer for two bodies."""

@@ -12,6 +12,9 @@ from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 from fp3o.spaces import EnvSpec
 from fp3o.types import TimeStep
 
+Act = Callable[..., Any]
+"""Chooses actions `(e, n, d)` on the host by the step's number, `obs`, `legal` and `start`."""
+
 
 @runtime_checkable
 class Env(Protocol):
@@ -28,8 +31,8 @@ class Env(Protocol):
         ...
 
     @property
-    def scan(self) -> Callable[..., Any]:
-        """`jax.lax.scan` if JAX may trace `step`, or `host_scan`."""
+    def traced(self) -> bool:
+        """Whether JAX may trace `step`; if not, it is called on the host, with NumPy arrays."""
         ...
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
@@ -100,7 +103,7 @@ class Vectorised:
 
     game: Game
     num_envs: int
-    scan = staticmethod(jax.lax.scan)
+    traced = True
 
     @property
     def spec(self) -> EnvSpec:
@@ -141,6 +144,7 @@ class Seeded:
 
     env: Env
     num_seeds: int
+    traced = False
 
     @property
     def spec(self) -> EnvSpec:
@@ -152,34 +156,48 @@ class Seeded:
         """Environments of each seed."""
         return self.env.num_envs // self.num_seeds
 
-    @property
-    def scan(self) -> Callable[..., Any]:
-        """That of the environment."""
-        return self.env.scan
-
     def reset(self, key: Key[Array, " s"]) -> tuple[Any, TimeStep]:
         """Begin an episode in every environment of every seed, which has a key of its own."""
         return self._by_seed(*self.env.reset(key))
 
     def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
         """Advance all seeds in one batch."""
-        return self._by_seed(*self.env.step(state, action.reshape(-1, *action.shape[2:])))
+        return self._by_seed(*self.env.step(state, self._together(action)))
+
+    def roll(self, state: Any, now: TimeStep, act: Act, num_steps: int) -> tuple[Any, TimeStep]:
+        """Play all seeds in one batch."""
+
+        def act_together(t: int, *seen: Any) -> Any:
+            return self._together(act(t, *map(self._apart, seen)))
+
+        flat = TimeStep._make(map(self._together, now))
+        state, seen = roll(self.env, state, flat, act_together, num_steps)
+        return state, TimeStep._make(self._apart(x, 1) for x in seen)
 
     def _by_seed(self, state: Any, step: TimeStep) -> tuple[Any, TimeStep]:
         # Without a tree map: this happens at every step.
-        shape = self.num_seeds, self.num_envs
-        return state, TimeStep(*(x.reshape(*shape, *x.shape[1:]) for x in step))
+        return state, TimeStep._make(map(self._apart, step))
+
+    def _together(self, x: Any) -> Any:
+        return x.reshape(-1, *x.shape[2:])
+
+    def _apart(self, x: Any, axis: int = 0) -> Any:
+        shape = x.shape
+        return x.reshape(*shape[:axis], self.num_seeds, self.num_envs, *shape[axis + 1 :])
 
 
-def host_scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> tuple[Any, Any]:
-    """`jax.lax.scan` over an array `xs` as a Python loop, for environments JAX cannot trace."""
-    kept: list[np.ndarray] = []
-    row = None
-    for i, x in enumerate(xs):
-        carry, row = body(carry, x)
-        leaves = jax.tree.leaves(row)
-        if not kept:
-            kept = [np.empty((len(xs), *leaf.shape), leaf.dtype) for leaf in leaves]
-        for rows, leaf in zip(kept, leaves, strict=True):
-            rows[i] = leaf
-    return carry, jax.tree.unflatten(jax.tree.structure(row), kept)
+def roll(env: Env, state: Any, now: TimeStep, act: Act, num_steps: int) -> tuple[Any, TimeStep]:
+    """Play on the host: the state at the end, and all that was seen, `(t + 1, ...)`, `now` first.
+
+    `act(t, obs, legal, start)` chooses the actions of step `t`. An environment that can do it
+    faster than step by step has a method `roll`.
+    """
+    if hasattr(env, "roll"):
+        return env.roll(state, now, act, num_steps)  # pyright: ignore
+    seen = [np.empty((num_steps + 1, *x.shape), x.dtype) for x in map(np.asarray, now)]
+    for t in range(num_steps + 1):
+        for kept, x in zip(seen, now, strict=True):
+            kept[t] = x
+        if t < num_steps:
+            state, now = env.step(state, act(t, now.obs, now.legal, now.start))
+    return state, TimeStep._make(seen)

@@ -7,7 +7,6 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
-from fp3o.envs.base import host_scan
 from fp3o.envs.probe import NUM_AGENTS, Probe
 from fp3o.spaces import EnvSpec
 from fp3o.types import TimeStep
@@ -28,7 +27,7 @@ class HostProbe:
 
     probe: Probe
     num_envs: int
-    scan = staticmethod(host_scan)
+    traced = False
 
     @property
     def spec(self) -> EnvSpec:

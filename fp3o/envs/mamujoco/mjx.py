@@ -133,7 +133,7 @@ class MjxGame:
         """What the agents see."""
         readings = self.world.readings(jnp, state.physics.moment)
         with exactly():
-            obs, team = self.world.observe(jnp, readings)
+            obs, team = (self.world.show(jnp, what, readings) for what in ("obs", "state"))
         alive = jnp.ones(self.spec.num_agents, bool)
         return Sight(obs, team, jnp.asarray(self.spec.actions.mask), alive)
 

@@ -18,8 +18,9 @@ import numpy as np
 from jaxtyping import Array, Key
 from mujoco.batch import Batch
 
-from fp3o.envs.base import host_scan
-from fp3o.envs.mamujoco.rules import Moment, Step
+from fp3o.envs.base import Act
+from fp3o.envs.mamujoco.diary import Diary, see
+from fp3o.envs.mamujoco.rules import Moment
 from fp3o.envs.mamujoco.view import portrait
 from fp3o.envs.mamujoco.world import World, world
 from fp3o.errors import NonFiniteError
@@ -65,7 +66,7 @@ class Native:
     are always double precision.
     """
 
-    scan = staticmethod(host_scan)
+    traced = False
 
     def __init__(
         self, world: World, num_envs: int, threads: int | None = None, dtype: Any = np.float32
@@ -87,10 +88,10 @@ class Native:
         mask = world.spec.actions.mask
         self._legal = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, world.spec.num_agents), bool)
-        self._never = np.zeros(num_envs, bool)
         self._counts = self._batch.warning[:, :, 1]
         self._told: set[int] = set()
         self._motion = self._batch.state[:, 1 : 1 + model.nq + model.nv]
+        self._blank = self._first(*self._see(self._moment))
 
     @property
     def spec(self) -> EnvSpec:
@@ -111,45 +112,79 @@ class Native:
         gauge = np.array(self.world.robot.rules.gauge(np, self._moment))
         time = np.zeros(self.num_envs, np.int64)
         state = Simulations(self._batch.state.copy(), gauge, time, episode + 1, stream)
-        obs, team = self._see(self._moment)
-        reward = np.zeros((self.num_envs, self.spec.num_agents), self.dtype)
-        never = self._never
-        return state, self._timestep(obs, team, reward, never, never, ~never, obs, team)
+        return state, self._first(*self._see(self._moment))
 
     def step(self, state: Simulations, action: Any) -> tuple[Simulations, TimeStep]:
         """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
-        control = self.world.controls(np.asarray(action, np.float64))
+        new, seen = self.roll(state, self._blank, lambda *_: action, 1)
+        return new, TimeStep._make(x[1] for x in seen)
+
+    def roll(
+        self, state: Simulations, now: TimeStep, act: Act, num_steps: int
+    ) -> tuple[Simulations, TimeStep]:
+        """Play many steps, as `fp3o.envs.base.roll`."""
+        diary = Diary(self.world, self._moment, now, num_steps)
+        self._batch.state[...] = state.physics
+        self._counts[...] = 0  # an error may have come before the reset that would do it
+        limit, episode = self.world.robot.limit, state.episode.copy()
+        began = -state.time  # the step in which each running episode began
+        due = (began + limit).min()
+        with quiet():
+            for t in range(num_steps):
+                action = act(t, diary.obs[t], self._legal, diary.start[t])
+                self._drive(diary.controls[t], action)
+                self._batch.step(nstep=self.world.robot.skip)
+                ended = self._note(diary, t)
+                if t + 1 >= due:
+                    diary.late[t] = (t + 1 - began >= limit) & ~diary.failed[t]
+                    ended = True
+                if ended:
+                    ids = np.flatnonzero(diary.failed[t] | diary.late[t])
+                    self._begin(ids, state.stream, episode)
+                    diary.begin(t, ids, self._moment)
+                    began[ids], episode[ids] = t + 1, episode[ids] + 1
+                    due = (began + limit).min()
+                diary.obs[t + 1] = see(self.world, "obs", self._moment, self.dtype)
+        gauge, seen = diary.close(state.gauge)
+        physics, time = self._batch.state.copy(), num_steps - began
+        if diary.blown.any():  # told last: a warning may be made an error
+            self._tell(diary.blown)
+        return Simulations(physics, gauge, time, episode, state.stream), seen
+
+    def _drive(self, control: np.ndarray, action: Any) -> None:
+        """Fill in the controls of a step and give them to the motors."""
+        control[...] = self.world.controls(np.asarray(action))
         if not math.isfinite(control.sum()):
             self._refuse(np.asarray(action))
-        self._batch.state[...] = state.physics
         self._ctrl[...] = control
-        self._counts[...] = 0  # an error may have come before the reset that would do it
-        with quiet():
-            self._batch.step(nstep=self.world.robot.skip)
-        blown = self._blown()
+
+    def _note(self, diary: Diary, t: int) -> bool:
+        """Note where the bodies are after a step; whether one of them has failed."""
+        diary.note(t, self._moment)
+        absurd, healthy = self._absurd(diary, t), self.world.robot.rules.healthy
+        if absurd:
+            diary.blown[t] = self._blown()
+            diary.note(t, self._moment)
         if self._felt:
             self._feel()
-        reward, gauge, failed = self._judge(state.gauge, control, blown)
-        time = state.time + 1
-        late = (time == self.world.robot.limit) & ~failed
-        ended = failed | late
-        final = obs, team = self._see(self._moment)
-        episode = state.episode
-        if ended.any():
-            obs, team, gauge, episode = self._restart(ended, state, final, gauge)
-            time = np.where(ended, 0, time)
-        new = Simulations(self._batch.state.copy(), gauge, time, episode, state.stream)
-        if blown is not self._never:  # told last: a warning may be made an error
-            self._tell(blown)
-        return new, self._timestep(obs, team, reward, failed, late, ended, *final)
+            diary.note(t, self._moment)
+        if healthy is None and not absurd:
+            return False
+        diary.failed[t] = diary.blown[t]
+        if healthy is not None:
+            diary.failed[t] |= ~healthy(np, self._moment)
+        return bool(diary.failed[t].any())
+
+    def _absurd(self, diary: Diary, t: int) -> bool:
+        """Whether a simulation may have diverged: seldom true, and quickly found."""
+        # MuJoCo puts a simulation back when it finds absurd numbers at the start of a substep (a
+        # reset sets the counts to 0). What the last substep has made absurd, it has not seen yet.
+        q, v = diary.moments["qpos"][t].ravel(), diary.moments["qvel"][t].ravel()
+        # NaN if there is one.
+        return not q.dot(q) + v.dot(v) < mujoco.mjMAXVAL**2 or bool(self._counts.any())
 
     def _blown(self) -> np.ndarray:
         """Which simulations have diverged in this step; they are at rest now."""
-        # MuJoCo puts a simulation back when it finds absurd numbers at the start of a substep (a
-        # reset sets the counts to 0). What the last substep has made absurd, it has not seen yet.
-        worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
-        if worst < mujoco.mjMAXVAL and not self._counts.any():
-            return self._never
         for kind in {*np.flatnonzero(self._counts.any(0)).tolist()} - BAD - self._told:
             self._told.add(kind)
             warnings.warn(
@@ -160,46 +195,17 @@ class Native:
         ids = np.flatnonzero(unseen)
         self._batch.reset(ids, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
         self._batch.forward(ids)
-        return blown if blown.any() else self._never
+        self._counts[...] = 0
+        return blown
 
     def _tell(self, blown: np.ndarray) -> None:
-        which = np.flatnonzero(blown)
+        which = np.flatnonzero(blown.any(0))
         warnings.warn(
             f"{self.spec.name}: the simulation diverged in {len(which)} of {self.num_envs} "
             f"environments (the first is number {which[0]}); these episodes end here",
             RuntimeWarning,
             stacklevel=3,
         )
-
-    def _judge(
-        self, before: np.ndarray, control: np.ndarray, blown: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rewards `(e, n)`, the new gauge, and who has failed."""
-        rules, moment = self.world.robot.rules, self._moment
-        gauge = np.array(rules.gauge(np, moment))
-        healthy = ~self._never if rules.healthy is None else rules.healthy(np, moment)
-        step = Step(moment, before, gauge, control, healthy, self.world.dt)
-        reward, failed = rules.reward(np, step), ~healthy
-        if blown is not self._never:
-            # It is back at rest: nothing it did in this step is worth a number.
-            reward, failed = np.where(blown, 0.0, reward), failed | blown
-        return reward.astype(self.dtype)[:, None].repeat(self.spec.num_agents, 1), gauge, failed
-
-    def _restart(
-        self,
-        ended: np.ndarray,
-        state: Simulations,
-        final: tuple[np.ndarray, np.ndarray],
-        gauge: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """New episodes where one has ended: what is seen now, the gauges, the episodes begun."""
-        ids = np.flatnonzero(ended)
-        self._begin(ids, state.stream, state.episode)
-        moment = {name: values[ids] for name, values in self._moment.items()}
-        obs, team, gauge = final[0].copy(), final[1].copy(), gauge.copy()
-        obs[ids], team[ids] = self._see(moment)
-        gauge[ids] = self.world.robot.rules.gauge(np, moment)
-        return obs, team, gauge, state.episode + ended
 
     def _begin(self, ids: np.ndarray, stream: np.ndarray, episode: np.ndarray) -> None:
         """Put some simulations at the start of an episode, each by its own random stream."""
@@ -225,10 +231,15 @@ class Native:
             self._moment["cfrc_ext"][i] = data.cfrc_ext
 
     def _see(self, moment: Moment) -> tuple[np.ndarray, np.ndarray]:
-        return self.world.observe(np, self.world.readings(np, moment).astype(self.dtype))
+        obs, team = (see(self.world, what, moment, self.dtype) for what in ("obs", "state"))
+        return obs, team
 
-    def _timestep(self, obs: np.ndarray, team: np.ndarray, *rest: np.ndarray) -> TimeStep:
-        return TimeStep(obs, team, self._legal, self._alive, *rest)  # pyright: ignore
+    def _first(self, obs: np.ndarray, team: np.ndarray) -> TimeStep:
+        """What is seen after a reset."""
+        never = np.zeros(self.num_envs, bool)
+        reward = np.zeros((self.num_envs, self.spec.num_agents), self.dtype)
+        rest = self._legal, self._alive, reward, never, never, ~never, obs, team
+        return TimeStep._make((obs, team, *rest))
 
     def _refuse(self, action: np.ndarray) -> None:
         bad = ~np.isfinite(action) & self._legal

@@ -103,32 +103,42 @@ class World:
         """Seconds a step lasts."""
         return self.robot.skip * self.model.opt.timestep
 
-    def readings(self, xp: Any, moment: Moment) -> Any:
+    def readings(self, xp: Any, moment: Moment, dtype: Any = None) -> Any:
         """All columns that somebody sees, and behind them a 0 and a 1."""
         parts = [SOURCES[name][1](xp, moment) for name in self.sources]
-        none = xp.zeros((*moment["qpos"].shape[:-1], 1))
-        return xp.concatenate([*parts, none, none + 1], -1)
+        return xp.concatenate([*parts, constants(moment["qpos"].shape[:-1])], -1, dtype=dtype)
 
-    def observe(self, xp: Any, readings: Any) -> tuple[Any, Any]:
-        """Every agent's observation `(*e, n, f)` and state `(*e, n, f2)`."""
-        obs = readings.take(self.obs_places, axis=-1)
-        state = readings.take(self.state_places, axis=-1)
-        if self.variant.profile == "farama":
-            return obs, state
-        return standardise(xp, obs), standardise(xp, state)
+    def show(self, xp: Any, what: str, readings: Any) -> Any:
+        """Every agent's `obs` `(*e, n, f)` or `state` `(*e, n, f2)`."""
+        places = self.obs_places if what == "obs" else self.state_places
+        seen = readings.take(places, axis=-1)
+        return seen if self.variant.profile == "farama" else standardise(xp, seen)
 
     def controls(self, action: Any) -> Any:
         """The team's actions `(*e, n, d)` as controls `(*e, nu)`."""
         return action.reshape(*action.shape[:-2], -1).take(self.motor_places, axis=-1)
 
 
+@cache
+def constants(shape: tuple[int, ...]) -> np.ndarray:
+    """A 0 and a 1."""
+    return np.broadcast_to(np.array([0.0, 1.0]), (*shape, 2))
+
+
 def standardise(xp: Any, x: Any) -> Any:
     """Every vector by its own mean and spread, padding and one-hot included (the paper)."""
     # A product is NumPy's fastest way to a mean of few numbers.
-    share = np.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)
-    centred = x - x @ share
+    rows = x.reshape(-1, x.shape[-1])
+    share = equal_shares(x.shape[-1], x.dtype)
+    centred = rows - rows @ share
     centred /= xp.sqrt((centred * centred) @ share)
-    return centred
+    return centred.reshape(x.shape)
+
+
+@cache
+def equal_shares(count: int, dtype: Any) -> np.ndarray:
+    """A column of weights that makes a mean."""
+    return np.full((count, 1), 1 / count, dtype)
 
 
 def _flat(name: str) -> Callable[[Any, Moment], Any]:
