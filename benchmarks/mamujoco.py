@@ -41,6 +41,7 @@ import jax
 import numpy as np
 from mujoco.batch import Batch
 
+from fp3o.envs.base import batch_of
 from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import FAMILY, PAPER_TASKS, canonical, parse, whole
 from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
@@ -58,6 +59,8 @@ CHUNK = 4_000
 """Environment steps of a chunk for each thread, about: long enough to time, and short enough to
 find a quiet moment."""
 PEER_CHUNK = 500
+TWIN_SIZES, TWIN_CHUNK = (1024, 4096, 8192), 20
+"""Environments on an accelerator, and steps of a chunk."""
 COLLECTING_AIM = {64: "60 %"}
 """Environments -> share of raw physics."""
 TEAMS = {
@@ -450,9 +453,41 @@ def parts(asked: argparse.Namespace) -> Iterator[Row]:
         yield {"case": threads, **micro, "rest": total - sum(micro.values()), "all": total}
 
 
+def twin(asked: argparse.Namespace) -> Iterator[Row]:
+    """MJX, the twin on the accelerator: random actions drawn there, chunks in one program."""
+    game = native.make(asked.task, f"{rules(asked.task)}:backend=mjx")
+    for num_envs in SIZES[2:3] if jax.default_backend() == "cpu" else TWIN_SIZES:
+        began = time.perf_counter()
+        job = twin_job(game, num_envs)
+        job.run()
+        first = time.perf_counter() - began
+        (found,) = rates([job], asked.seconds)
+        yield {"case": f"{num_envs} environments", "steps/s": found, "first chunk s": first}
+
+
+def twin_job(game: Any, num_envs: int) -> Job:
+    """A chunk on MJX."""
+    env, mask = batch_of(game, num_envs), game.spec.actions.mask
+
+    def move(state: Any, key: Any) -> tuple[Any, Any]:
+        action = jax.random.uniform(key, (num_envs, *mask.shape), minval=-1.0) * mask
+        state, step = env.step(state, action)
+        return state, step.reward.mean()
+
+    chunk = jax.jit(lambda state, keys: jax.lax.scan(move, state, keys))
+    keys = jax.random.split(jax.random.key(1), TWIN_CHUNK)
+    state = jax.jit(env.reset)(jax.random.key(0))[0]
+
+    def run() -> None:
+        nonlocal state
+        state, _ = jax.block_until_ready(chunk(state, keys))
+
+    return Job(num_envs * TWIN_CHUNK, run)
+
+
 SECTIONS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "environment": environment, "collection": collection, "training": training, "peer": other,
-    "bodies": bodies, "parts": parts,
+    "bodies": bodies, "parts": parts, "mjx": twin,
 }  # fmt: skip
 USUAL = ("environment", "collection", "training", "peer")
 

@@ -36,10 +36,13 @@ def difference(run: Run | None, base: Run | None, digits: int = 2) -> str:
 
 
 def machines(found: Mapping[str, Run]) -> str:
-    """The devices and versions of some runs in a few words."""
-    devices = sorted({str(run.config["device"]) for run in found.values()})
-    versions = sorted({str(run.config["versions"]["jax"]) for run in found.values()})
-    return f"{', '.join(devices)}, jax {', '.join(versions)}"
+    """The devices and versions of some runs in a few words, those they were resumed on included."""
+    parts = [
+        part for run in found.values() for part in (run.config, *run.config.get("resumed", []))
+    ]
+    devices = dict.fromkeys(str(part["device"]) for part in parts)
+    versions = sorted({str(part["versions"]["jax"]) for part in parts})
+    return f"{'; '.join(devices)}; jax {', '.join(versions)}"
 
 
 def pictures(out: Path, name: str) -> list[str]:

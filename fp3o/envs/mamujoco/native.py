@@ -160,28 +160,25 @@ class Native:
 
     def _note(self, diary: Diary, t: int) -> bool:
         """Note where the bodies are after a step; whether one of them has failed."""
-        diary.note(t, self._moment)
-        absurd, healthy = self._absurd(diary, t), self.world.robot.rules.healthy
-        if absurd:
+        if absurd := self._absurd():
             diary.blown[t] = self._blown()
-            diary.note(t, self._moment)
         if self._felt:
             self._feel()
-            diary.note(t, self._moment)
-        if healthy is None and not absurd:
-            return False
-        diary.failed[t] = diary.blown[t]
+        diary.note(t, self._moment)
+        healthy = self.world.robot.rules.healthy
         if healthy is not None:
-            diary.failed[t] |= ~healthy(np, self._moment)
+            diary.failed[t] = ~healthy(np, self._moment)
+        elif not absurd:
+            return False
+        diary.failed[t] |= diary.blown[t]
         return bool(diary.failed[t].any())
 
-    def _absurd(self, diary: Diary, t: int) -> bool:
+    def _absurd(self) -> bool:
         """Whether a simulation may have diverged: seldom true, and quickly found."""
         # MuJoCo puts a simulation back when it finds absurd numbers at the start of a substep (a
         # reset sets the counts to 0). What the last substep has made absurd, it has not seen yet.
-        q, v = diary.moments["qpos"][t].ravel(), diary.moments["qvel"][t].ravel()
-        # NaN if there is one.
-        return not q.dot(q) + v.dot(v) < mujoco.mjMAXVAL**2 or bool(self._counts.any())
+        worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
+        return not worst < mujoco.mjMAXVAL or bool(self._counts.any())
 
     def _blown(self) -> np.ndarray:
         """Which simulations have diverged in this step; they are at rest now."""
