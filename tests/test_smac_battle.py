@@ -214,7 +214,12 @@ def sweeping(fight: Battle) -> Orders:
 
 @pytest.mark.parametrize(
     ("name", "games", "steps"),
-    [("3m", 256, 40), ("8m", 128, 60), ("2s3z", 128, 110), ("bane_vs_bane", 48, 30)],
+    [
+        ("3m", 256, 40),
+        pytest.param("8m", 128, 60, marks=pytest.mark.slow),
+        pytest.param("2s3z", 128, 110, marks=pytest.mark.slow),
+        pytest.param("bane_vs_bane", 48, 30, marks=pytest.mark.slow),
+    ],
 )
 def test_equal_teams_are_equal(name: str, games: int, steps: int) -> None:
     """Under the same orders either side wins as often, within the interval of 99.9 %."""
@@ -232,7 +237,14 @@ def test_equal_teams_are_equal(name: str, games: int, steps: int) -> None:
     assert abs(won - lost) < 3.3 * math.sqrt(won + lost)
 
 
-@pytest.mark.parametrize("name", MAPS)
+USUAL = ("3s5z", "6h_vs_8z", "2c_vs_64zg")
+"""Maps of the default run: a strip, a round place, routes and cliffs."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in USUAL else pytest.param(name, marks=pytest.mark.slow) for name in MAPS],
+)
 def test_nobody_leaves_the_ground_or_stands_in_another(name: str) -> None:
     """Under random orders: all on walkable ground, and overlaps pass."""
     game = skirmish(name, "smac")
