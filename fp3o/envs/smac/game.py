@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight
-from fp3o.envs.smac.battle import ATTACK, MOVE, NOBODY, STOP, SWEEP, Orders, Units, battle
+from fp3o.envs.smac.battle import ATTACK, MOVE, NOBODY, STOP, SWEEP, Battle, Orders, Units, battle
 from fp3o.envs.smac.maps import kinds
-from fp3o.envs.smac.sight import COMPASS, FIRST, STILL, Eyes
+from fp3o.envs.smac.sight import FIRST, HEADINGS, STILL, Eyes
 from fp3o.spaces import Discrete, EnvSpec
 
 FAMILY = "smac"
@@ -39,7 +39,7 @@ class Skirmish:
     layout: str = "paper"
 
     @cached_property
-    def battle(self):
+    def battle(self) -> Battle:
         """The simulator."""
         return battle(self.name)
 
@@ -99,7 +99,7 @@ class Skirmish:
         n, count = self.battle.num_allies, len(self.battle.units)
         moves = (action >= STILL) & (action < FIRST)
         kind = jnp.where(moves, MOVE, jnp.where(action >= FIRST, ATTACK, STOP))
-        step = jnp.asarray(STRIDE * COMPASS, jnp.float32)[jnp.clip(action - STILL, 0, 3)]
+        step = jnp.asarray(STRIDE * HEADINGS, jnp.float32)[jnp.clip(action - STILL, 0, 3)]
         goal = np.array(self.battle.map.goal or (0.0, 0.0), np.float32)
         enemies = lambda value: jnp.full(count - n, value)  # noqa: E731
         return Orders(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.smac.game import Skirmish, State
-from fp3o.envs.smac.sight import COMPASS, FIRST, STILL
+from fp3o.envs.smac.sight import FIRST, HEADINGS, STILL
 
 Rule = Callable[[State, PRNGKeyArray], Int[Array, "a 1"]]
 
@@ -73,7 +73,7 @@ def _walk(
     n, units = game.battle.num_allies, state.units
     nearest = n + _away(game, state).argmin(1)
     way = jnp.stack([units.x[nearest] - units.x[:n], units.y[nearest] - units.y[:n]], -1)
-    gain = way @ jnp.asarray(COMPASS.T, way.dtype) * (1.0 if towards else -1.0)
+    gain = way @ jnp.asarray(HEADINGS.T, way.dtype) * (1.0 if towards else -1.0)
     moves = legal[:, STILL:FIRST]
     best = jnp.where(moves, gain, -jnp.inf).argmax(1)
     return jnp.where(moves.any(1), STILL + best, 1)

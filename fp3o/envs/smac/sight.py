@@ -23,9 +23,9 @@ SIGHT, SHOT = 9.0, 6.0
 """How far every agent sees, and attacks may be ordered, whatever its kind."""
 STILL = 2
 """Actions that do not move: nothing, for the dead, and stop."""
-COMPASS = np.array([(0, 1), (0, -1), (1, 0), (-1, 0)])
+HEADINGS = np.array([(0, 1), (0, -1), (1, 0), (-1, 0)])
 """North, south, east, west."""
-FIRST = STILL + len(COMPASS)
+FIRST = STILL + len(HEADINGS)
 """The first attack."""
 
 
@@ -60,7 +60,7 @@ class Eyes:
     def sizes(self) -> tuple[int, int]:
         """Lengths of an observation and of a state."""
         (ours, theirs), types = self._shields, len(self.battle.map.types)
-        n, moves = self.battle.num_allies, len(COMPASS)
+        n, moves = self.battle.num_allies, len(HEADINGS)
         enemies, acts = len(self.battle.units) - n, self.num_actions
         ally, enemy, own = 5 + ours + types, 5 + theirs + types, 1 + ours + types
         if self.layout == "smac":
@@ -75,7 +75,8 @@ class Eyes:
         n, free = self.battle.num_allies, self.battle.ground.walkable
         x, y, alive = units.x[:n, None], units.y[:n, None], units.hp > 0
         to_x, to_y = (
-            jnp.trunc(p + step).astype(int) for p, step in ((x, COMPASS[:, 0]), (y, COMPASS[:, 1]))
+            jnp.trunc(p + step).astype(int)
+            for p, step in ((x, HEADINGS[:, 0]), (y, HEADINGS[:, 1]))
         )
         inside = (to_x >= 0) & (to_x < SIZE) & (to_y >= 0) & (to_y < SIZE)
         path = jnp.asarray(free)[jnp.clip(to_x, 0, SIZE - 1), jnp.clip(to_y, 0, SIZE - 1)]

@@ -17,7 +17,7 @@ from fp3o.envs.mpe_view import ALARM, COLOURS, INK, PAPER, TEAM
 from fp3o.envs.smac.battle import LOOPS, NOBODY
 from fp3o.envs.smac.game import Skirmish, State
 from fp3o.envs.smac.maps import kinds
-from fp3o.envs.smac.sight import COMPASS, FIRST, STILL
+from fp3o.envs.smac.sight import FIRST, HEADINGS, STILL
 from fp3o.envs.smac.terrain import Terrain, terrain
 from fp3o.envs.smac.units import LOOPS_PER_SECOND
 
@@ -233,7 +233,7 @@ class Scene:
         rows = np.arange(len(whom))
         angle = np.arctan2(dy[rows, whom], dx[rows, whom])
         walks = (self.last >= STILL) & (self.last < FIRST)
-        move = COMPASS[np.clip(self.last - STILL, 0, len(COMPASS) - 1)]
+        move = HEADINGS[np.clip(self.last - STILL, 0, len(HEADINGS) - 1)]
         angle[:n] = np.where(walks, np.arctan2(move[:, 1], move[:, 0]), angle[:n])
         return angle
 
