@@ -65,6 +65,7 @@ def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
         reward=draw(*lead),
         terminated=ends,
         truncated=jnp.zeros_like(ends),
+        outcome=jnp.zeros((*ends.shape, 0)),
     )
     return trajectory, Carry(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
 

@@ -64,9 +64,10 @@ def keep_compiled() -> None:
 
 def known_errors() -> tuple[type[Exception], ...]:
     """Errors whose message is all that a person needs; others are ours, and keep their trace."""
+    from fp3o.envs.workers import WorkersError
     from fp3o.storage import RunError
 
-    return (ValueError, RunError, MissingExtraError, NonFiniteError, OSError)
+    return (ValueError, RunError, WorkersError, MissingExtraError, NonFiniteError, OSError)
 
 
 def complain(text: str) -> None:

@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 def examine() -> list[Finding]:
     """Look at everything."""
     looks = [_python, _versions, _devices, _tasks, _disk, *(_extra(name) for name in EXTRAS)]
-    return [finding for look in looks for finding in look()]
+    return [finding for look in (*looks, _starcraft) for finding in look()]
 
 
 def _python() -> list[Finding]:
@@ -123,6 +123,17 @@ def _extra(module: str) -> Callable[[], list[Finding]]:
         return [Finding(module, there, False, words, f"pip install 'fp3o[{extra}]'")]
 
     return look
+
+
+def _starcraft() -> list[Finding]:
+    """The real game, for those who bring it."""
+    from fp3o.envs.starcraft2_install import parts
+
+    absent = [part for part in parts() if not part.found]
+    there = ", ".join(f"{part.name} {part.found}" for part in parts() if part.found)
+    words = f"not found: {', '.join(part.name for part in absent)}" if absent else there
+    fix = "; ".join(part.fix for part in absent[:1])
+    return [Finding("StarCraft II", not absent, False, words, fix)]
 
 
 def table(findings: list[Finding]) -> Table:

@@ -4,6 +4,7 @@ Returns are those of one agent: the mean over the team, summed over the episode.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,10 +16,11 @@ import numpy as np
 from fp3o.artefact import read_actor
 from fp3o.config import Config
 from fp3o.envs.base import Env, HostGame, batch_of
-from fp3o.envs.mpe_scripted import play
+from fp3o.envs.scripted import play
 from fp3o.plan import Plan
 from fp3o.policy import Policy
 from fp3o.program import Program
+from fp3o.rollout import Played
 from fp3o.tasks import find
 
 LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
@@ -43,39 +45,44 @@ def environments(plan: Plan, num_envs: int) -> Env:
     return batch_of(game, num_envs * copies)
 
 
-def returns_of(
+def judge(
     program: Program,
     plan: Plan,
     rows: Any,
     episodes: int,
     purpose: tuple[int, ...],
     deterministic: bool = True,
-) -> np.ndarray:
-    """Returns of `episodes` episodes of every seed's actor, `(seeds, episodes)`.
+) -> Played:
+    """Play `episodes` episodes with every seed's actor: arrays `(seeds, episodes, ...)`.
 
     They are played in equal parts, so evaluations of all lengths share one compiled program.
     """
     part = min(plan.eval_episodes, episodes)
     env = environments(plan, part)
     played = [
-        np.asarray(
-            program.evaluate(
-                rows, env, program.keys(plan.seed, *purpose, i), plan.description.limit,
-                deterministic,
-            )
-        ).reshape(plan.seeds, part)
+        program.evaluate(
+            rows, env, program.keys(plan.seed, *purpose, i), plan.description.limit, deterministic
+        )
         for i in range(math.ceil(episodes / part))
-    ]  # fmt: skip
-    return np.concatenate(played, axis=1)[:, :episodes]
+    ]
+
+    def together(*parts: Any) -> np.ndarray:
+        by_seed = parts if program.num_seeds else [x[None] for x in parts]
+        return np.concatenate(by_seed, axis=1)[:, :episodes]
+
+    return jax.tree.map(together, *played)
 
 
-def summary(returns: np.ndarray) -> dict[str, float]:
-    """Mean of some returns, their spread, and the mean's standard error."""
+def summary(played: Played, names: Sequence[str]) -> dict[str, Any]:
+    """Mean of some returns, their spread, the mean's standard error; the means of outcomes."""
+    returns = np.asarray(played.returns)
     spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
+    means = np.asarray(played.outcome, np.float64).reshape(returns.size, len(names)).mean(0)
     return {
         "return": float(returns.mean()),
         "std": spread,
         "stderr": spread / math.sqrt(returns.size),
+        "outcomes": dict(zip(names, means.tolist(), strict=True)),
     }
 
 
@@ -87,11 +94,12 @@ def references(task: str, variant: str | None, episodes: int) -> dict[str, dict[
         return {}
     game: Any = description.game(variant)
     key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
-    earned = {
-        name: np.asarray(play(game, policy, key, episodes))
-        for name, policy in description.scripted(game).items()
+    names = game.spec.outcomes
+    return {
+        name: summary(Played(*play(game, rule, key, episodes, description.limit)), names)
+        | {"episodes": episodes}
+        for name, rule in description.scripted(game).items()
     }
-    return {name: {**summary(returns), "episodes": episodes} for name, returns in earned.items()}
 
 
 def evaluate(
@@ -114,8 +122,8 @@ def evaluate(
         spec, plan = policy.card.spec, plan_of_policy(policy, seed + number, episodes)
         program = _player(replace(plan, seed=0))
         actor = read_actor(policy, program.setup)
-        returns = returns_of(program, plan, actor, episodes, (ASKED,), deterministic)
-        rows.append({"name": name, **summary(returns)})
+        played = judge(program, plan, actor, episodes, (ASKED,), deterministic)
+        rows.append({"name": name, **summary(played, spec.outcomes)})
     assert spec is not None  # `folders` names at least one
     task, _, variant = spec.name.partition(":")
     return {

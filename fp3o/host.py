@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fp3o.envs.base import Env, roll
-from fp3o.rollout import Carry, Decision, act, completed, draw, record
+from fp3o.rollout import Carry, Decision, Played, act, completed, draw, record
 from fp3o.setup import Setup
 from fp3o.spaces import Discrete
 from fp3o.types import TimeStep, Trajectory
@@ -65,12 +65,13 @@ class HostPlayer:
 
     def evaluate(
         self, env: Env, rows: Any, keys: Array, num_steps: int, deterministic: bool
-    ) -> np.ndarray:
-        """One agent's return in the first episode of every environment, as `rollout.evaluate`."""
+    ) -> Played:
+        """The first episode of every environment, as `rollout.evaluate`."""
         reset_keys, play_keys = jnp.moveaxis(self._split(keys), -1, 0)
         actor, (env_state, now) = self._ready(nearby(rows)), env.reset(reset_keys)
         memory = np.zeros((*now.alive.shape, self.setup.config.recurrent), np.float32)
         earned, playing = np.zeros(now.start.shape), np.ones(now.start.shape, bool)
+        outcome = np.zeros(now.outcome.shape)
         for step in range(num_steps):
             noise = None
             if not deterministic:
@@ -80,10 +81,12 @@ class HostPlayer:
             env_state, now = env.step(env_state, choice.action)
             memory = choice.memory
             earned += np.asarray(now.reward).mean(-1) * playing
+            outcome = np.where(playing[..., None], now.outcome, outcome)
             playing &= ~np.asarray(now.terminated | now.truncated)
             if not playing.any():
                 break
-        return np.where(playing, np.nan, earned) / self.setup.spec.shares
+        returns = np.where(playing, np.nan, earned) / self.setup.spec.shares
+        return Played(returns, np.where(playing[..., None], np.nan, outcome))
 
     def _draw(self, keys: Array, num_envs: int) -> np.ndarray:
         """All randomness of the steps of keys `(*s, t)` at once, step first: `(t, *s, n, e, a)`."""

@@ -16,8 +16,9 @@ from fp3o.envs.base import Env, Seeded
 from fp3o.errors import NonFiniteError
 from fp3o.host import HostPlayer
 from fp3o.learn import Metrics, improve
-from fp3o.rollout import Carry, Finished, begin, collect, count
+from fp3o.rollout import Carry, Finished, Played, begin, collect, count
 from fp3o.setup import Learner, Setup
+from fp3o.spaces import EnvSpec
 from fp3o.types import Trajectory
 
 
@@ -62,14 +63,14 @@ def learn(
     metrics = (
         judged
         | improved
-        | episodes(finished, setup.spec.shares)
+        | episodes(finished, trajectory.outcome, setup.spec)
         | {"fault": first_fault(trajectory)}
     )
     return learner, carry._replace(critic_memory=memory, tally=tally), metrics
 
 
-def episodes(finished: Finished, shares: int) -> Metrics:
-    """Number of episodes that ended in the rollout, one agent's mean return, their mean length.
+def episodes(finished: Finished, outcome: Float[Array, "t e o"], spec: EnvSpec) -> Metrics:
+    """Number of episodes that ended in the rollout; means of their returns, lengths, outcomes.
 
     The means are NaN where no episode ended.
     """
@@ -77,8 +78,9 @@ def episodes(finished: Finished, shares: int) -> Metrics:
     mean = lambda x: jnp.where(number > 0, (x * ended).sum() / jnp.maximum(number, 1), jnp.nan)  # noqa: E731
     return {
         "episodes": number,
-        "episode_return": mean(finished.team_return) / shares,
+        "episode_return": mean(finished.team_return) / spec.shares,
         "episode_length": mean(finished.length),
+        **{f"episode_{name}": mean(outcome[..., i]) for i, name in enumerate(spec.outcomes)},
     }
 
 
@@ -134,7 +136,7 @@ class Program:
         self._host = HostPlayer(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so their seeds are the second axis.
         self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
-        self._plays: dict[tuple[Env, int, bool], Callable[..., Array]] = {}
+        self._plays: dict[tuple[Env, int, bool], Callable[..., Played]] = {}
 
     def rates(self) -> Rates:
         """The configured rates, for every seed."""
@@ -166,8 +168,8 @@ class Program:
 
     def evaluate(
         self, rows: Any, env: Env, keys: Array, num_steps: int, deterministic: bool = True
-    ) -> Float[Array, "*s e"] | Float[np.ndarray, "*s e"]:
-        """Returns of the first episodes of every seed's actor in separate environments.
+    ) -> Played:
+        """The first episodes of every seed's actor in separate environments.
 
         A host environment has those of all seeds, one seed behind the other.
         """

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.batch import bootstraps
@@ -129,6 +130,7 @@ def record(
         reward=after.reward,
         terminated=after.terminated,
         truncated=after.truncated,
+        outcome=after.outcome,
     )
 
 
@@ -142,6 +144,14 @@ def completed(setup: Setup, trajectory: Trajectory, last: TimeStep) -> Trajector
 def final_view(setup: Setup, step: TimeStep) -> Any:
     """What the critic sees after a step, before any reset."""
     return step.final_state if setup.row.view == "state" else step.final_obs
+
+
+class Played(NamedTuple):
+    """First episodes of some environments, of one policy or, with an axis `s`, of many."""
+
+    returns: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
+    """One agent's return; NaN where the episode did not end."""
+    outcome: Float[Array, "*s e o"] | Float[np.ndarray, "*s e o"]
 
 
 class Finished(NamedTuple):
@@ -169,25 +179,29 @@ def evaluate(
     key: PRNGKeyArray,
     num_steps: int,
     deterministic: bool = True,
-) -> Float[Array, " e"]:
-    """One agent's return in the first episode of every environment, the most likely actions taken.
+) -> Played:
+    """The first episode of every environment, the most likely actions taken.
 
     Without `deterministic`, actions are drawn. NaN where the episode did not end within
     `num_steps`. Counting first episodes only keeps long ones from being left out.
     """
 
-    def step(state: tuple[Carry, Array], key: Array) -> tuple[tuple[Carry, Array], None]:
+    def step(state: tuple[Carry, Played], key: Array) -> tuple[tuple[Carry, Played], None]:
         carry, first = state
         choice = decide(
             setup, rows, carry.timestep, carry.actor_memory, None if deterministic else key
         )
         env_state, after = env.step(carry.env_state, choice.action)
         tally, finished = count(carry.tally, (after.reward, after.terminated | after.truncated))
-        first = jnp.where(finished.ended & jnp.isnan(first), finished.team_return, first)
+        news = finished.ended & jnp.isnan(first.returns)
+        first = Played(
+            jnp.where(news, finished.team_return, first.returns),
+            jnp.where(news[:, None], after.outcome, first.outcome),
+        )
         return (Carry(env_state, after, choice.memory, carry.critic_memory, tally), first), None
 
     reset_key, play_key = jax.random.split(key)
-    unknown = jnp.full(env.num_envs, jnp.nan)
-    keys = jax.random.split(play_key, num_steps)
-    returns = jax.lax.scan(step, (begin(setup, env, reset_key), unknown), keys)[0][1]
-    return returns / setup.spec.shares
+    unknown = jnp.full((env.num_envs, 1 + len(setup.spec.outcomes)), jnp.nan)
+    begun = begin(setup, env, reset_key), Played(unknown[:, 0], unknown[:, 1:])
+    played = jax.lax.scan(step, begun, jax.random.split(play_key, num_steps))[0][1]
+    return played._replace(returns=played.returns / setup.spec.shares)

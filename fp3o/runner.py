@@ -15,13 +15,14 @@ import numpy as np
 
 from fp3o.artefact import write_policy
 from fp3o.errors import NonFiniteError
-from fp3o.evaluation import BEST, DURING, LAST, program_of, references, returns_of, summary
+from fp3o.evaluation import BEST, DURING, LAST, judge, program_of, references, summary
 from fp3o.loggers import Logger, open_loggers
 from fp3o.plan import Plan, flatten
 from fp3o.program import Program, State
 from fp3o.progress import Display, Status
 from fp3o.provenance import describe
 from fp3o.reports import report
+from fp3o.rollout import Played
 from fp3o.storage import Checkpoint, RunDirectory, RunError, from_arrays, to_arrays
 
 
@@ -174,9 +175,8 @@ class Runner:
     def _evaluation(self) -> list[dict[str, Any]]:
         """Play with the policies as they are now, and remember the best."""
         plan, actor = self.plan, self.standing.state.learner.actor
-        returns = returns_of(
-            self.program, plan, actor, plan.eval_episodes, (DURING, self.iteration)
-        )
+        played = judge(self.program, plan, actor, plan.eval_episodes, (DURING, self.iteration))
+        returns = np.asarray(played.returns, np.float64)
         best, mean = self.standing.best, returns.mean(1)
         better = mean > best.score
         self.standing = self.standing._replace(
@@ -189,9 +189,12 @@ class Runner:
                 ),
             )
         )
+        names = [f"eval_{name}" for name in self.setup.spec.outcomes]
+        outcomes = np.asarray(played.outcome, np.float64).mean(1).tolist()
         return [
             {"eval_return": float(r.mean()), "eval_std": float(r.std()), "eval_episodes": r.size}
-            for r in returns.astype(np.float64)
+            | dict(zip(names, outcome, strict=True))
+            for r, outcome in zip(returns, outcomes, strict=True)
         ]
 
     def _judge(self) -> None:
@@ -199,10 +202,8 @@ class Runner:
         plan, best = self.plan, self.standing.best
         stacked = best.rows if plan.seeds > 1 else tuple(x[0] for x in best.rows)
         with self.screen.waiting(f"final evaluation: {plan.final_episodes} episodes a seed"):
-            last = returns_of(
-                self.program, plan, self.standing.state.learner.actor, plan.final_episodes, (LAST,)
-            )
-            absolute = returns_of(self.program, plan, stacked, plan.final_episodes, (BEST,))
+            last = self._final(self.standing.state.learner.actor, LAST)
+            absolute = self._final(stacked, BEST)
             scripted = references(plan.task, plan.variant, plan.final_episodes)
         content = {
             "format": 1,
@@ -211,17 +212,22 @@ class Runner:
             "steps_per_second": self._rate,
             "evaluation": {"episodes": plan.final_episodes, "deterministic": True},
             "last": [
-                {"seed": seed, **summary(r)}
-                for seed, r in zip(plan.seed_numbers, last, strict=True)
+                {"seed": seed, **found} for seed, found in zip(plan.seed_numbers, last, strict=True)
             ],
             "best": [
-                {"seed": seed, "step": int(step), **summary(r)}
-                for seed, step, r in zip(plan.seed_numbers, best.step, absolute, strict=True)
+                {"seed": seed, "step": int(step), **found}
+                for seed, step, found in zip(plan.seed_numbers, best.step, absolute, strict=True)
             ],
             "references": scripted,
         }
         self._write_policies({"last": content["last"], "best": content["best"]})
         self.directory.write_json("results.json", content)
+
+    def _final(self, rows: Any, purpose: int) -> list[dict[str, Any]]:
+        """The final evaluation of every seed's actor, in words and numbers for `results.json`."""
+        played = judge(self.program, self.plan, rows, self.plan.final_episodes, (purpose,))
+        names = self.setup.spec.outcomes
+        return [summary(Played(*own), names) for own in zip(*played, strict=True)]
 
     def _fresh(self) -> Standing:
         state = self.program.init(self.plan.seed)

@@ -60,6 +60,8 @@ class EnvSpec:
     shares: int = 1
     """Agents whose own rewards are added up in each agent's reward. Returns are reported as those
     of one agent, a share of 1/shares."""
+    outcomes: tuple[str, ...] = ()
+    """Names of numbers an episode ends with beside its return, as `won`; `won` is 0 or 1."""
 
     @property
     def num_agents(self) -> int:

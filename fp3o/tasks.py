@@ -12,8 +12,9 @@ from fp3o.envs import mpe, mpe_scripted, mpe_view, mpe_world
 from fp3o.envs.base import Env, Game, HostGame, batch_of
 from fp3o.envs.mamujoco import catalogue as bodies
 from fp3o.envs.probe import PROBES
+from fp3o.envs.smac import maps as battles
 from fp3o.errors import nearest
-from fp3o.presets import PRESETS, Settings, body
+from fp3o.presets import PRESETS, Settings, battle, body
 from fp3o.spaces import EnvSpec
 
 Scripted = Callable[..., Any]
@@ -89,6 +90,52 @@ def _mujoco(name: str, variant: str) -> Game | HostGame:
     return make(name, variant)
 
 
+def _skirmish(name: str) -> Task:
+    """A battle of the published maps in the simulator."""
+    return Task(
+        f"{battles.FAMILY}/{name}", battles.summary(name), partial(_battle, name),
+        battles.MAPS[name].limit, battles.LAYOUTS, _rules, _battlefield,
+        battle(name, battles.agents(name)),
+    )  # fmt: skip
+
+
+def _battle(name: str, variant: str) -> Game:
+    from fp3o.envs.smac.game import skirmish
+
+    return skirmish(name, variant)
+
+
+def _rules(game: Any) -> Mapping[str, Scripted]:
+    from fp3o.envs.smac.scripted import scripted
+
+    return scripted(game)
+
+
+def _battlefield(game: Any, state: Any, caption: str) -> np.ndarray:
+    from fp3o.envs.smac.view import picture
+
+    return picture(game, jax.tree.map(lambda x: x[0], state[0]), caption)
+
+
+def _real(name: str) -> Task:
+    """The same map in StarCraft II itself, which the user brings."""
+    presets = {
+        kind: {**settings, "eval_episodes": 8, "final_episodes": 32}
+        for kind, settings in battle(name, battles.agents(name)).items()
+        if kind.startswith("paper")
+    }
+    return Task(
+        f"{battles.REAL}/{name}", f"StarCraft II: {battles.summary(name)}",
+        partial(_starcraft, name), battles.MAPS[name].limit, battles.LAYOUTS, presets=presets,
+    )  # fmt: skip
+
+
+def _starcraft(name: str, variant: str) -> HostGame:
+    from fp3o.envs.starcraft2 import starcraft2
+
+    return starcraft2(name, variant)
+
+
 PROBE_WORDS = {
     "value": "nothing to do; is the value learned?",
     "credit": "is an action paid two steps later learned?",
@@ -112,6 +159,7 @@ TASKS: Mapping[str, Task] = {
         _particle("simple_reference", "each agent knows the other's goal; both speak and move"),
         _particle("simple_spread", "three agents cover three landmarks without collisions"),
         *map(_body, bodies.names()),
+        *map(_skirmish, battles.MAPS),
         *map(_probe, PROBES),
     )
 }
@@ -125,6 +173,8 @@ def find(name: str) -> Task:
     family, _, rest = name.partition("/")
     if family == bodies.FAMILY and bodies.known(rest):
         return _body(rest)
+    if family == battles.REAL and rest in battles.MAPS:
+        return _real(rest)
     raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
 
 

@@ -11,6 +11,7 @@ Axis legend, used in every shape annotation of the package:
 | `f`    | feature of an observation              | `g`    | group of agents sharing numbers   |
 | `h`    | number a recurrent network remembers   | `p`    | parameter of a group              |
 | `a`    | choice (or dimension) of an action     | `d`    | sub-action (or dimension) taken   |
+| `o`    | outcome of an episode                  |        |                                   |
 
 Environments and trajectories keep the agent axis just before the features, `(t, e, n, ...)`.
 The learner keeps it first, `(n, r, ...)`: that is where batched matrix products want it, and
@@ -44,6 +45,8 @@ class TimeStep(NamedTuple):
     final_obs: Float[Array, "e n f"]
     """What was there before the reset; equal to `obs` where no episode ended."""
     final_state: Float[Array, "e n f2"]
+    outcome: Float[Array, "e o"]
+    """What `EnvSpec.outcomes` names, after the step and before any reset; read where it ended."""
 
 
 class Trajectory(NamedTuple):
@@ -66,6 +69,7 @@ class Trajectory(NamedTuple):
     reward: Float[Array, "t e n"]
     terminated: Bool[Array, "t e"]
     truncated: Bool[Array, "t e"]
+    outcome: Float[Array, "t e o"]
 
 
 class Batch(NamedTuple):

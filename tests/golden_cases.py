@@ -303,6 +303,7 @@ def trajectory_of(setup: Setup, rollout: golden.Rollout) -> tuple[Trajectory, Ca
         reward=real(rollout.reward),
         terminated=jnp.asarray(rollout.terminated),
         truncated=jnp.asarray(rollout.truncated),
+        outcome=jnp.zeros((*rollout.truncated.shape, 0)),
     )
     critic_memory = real(rollout.critic_memory)
     tally = Tally(jnp.zeros(ENVS), jnp.zeros(ENVS, int))

@@ -13,7 +13,7 @@ from fp3o import runner
 from fp3o.cli import main
 from fp3o.config import Config
 from fp3o.envs.base import HostGame
-from fp3o.evaluation import evaluate, program_of, returns_of
+from fp3o.evaluation import evaluate, judge, program_of
 from fp3o.plan import change, draft
 from fp3o.program import Program, State
 from fp3o.storage import from_arrays, to_arrays
@@ -96,7 +96,7 @@ def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
     plan = change(draft(TASK), {**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1})
     program = program_of(plan)
     actor = program.init(plan.seed).learner.actor
-    returns = returns_of(program, plan, actor, 3, (4,))
+    returns = judge(program, plan, actor, 3, (4,)).returns
     assert returns.shape == (1, 3)
     from fp3o.artefact import write_policy
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fp3o.envs.mpe import SCENARIOS, VARIANTS, particle
-from fp3o.envs.mpe_scripted import TRIANGLE, blind, play, scripted
+from fp3o.envs.mpe_scripted import TRIANGLE, Policy, blind, scripted
 from fp3o.envs.mpe_view import picture
-from fp3o.envs.mpe_world import Particle, Particles
+from fp3o.envs.mpe_world import LENGTH, Particle, Particles
+from fp3o.envs.scripted import play
 
 KEY = jax.random.key(0)
 GAMES = [particle(name, variant) for name in SCENARIOS for variant in VARIANTS]
@@ -32,16 +33,21 @@ exactly where distances are squared, 25·2·(1 + reach²)/3. Those of simple_spr
 """
 
 
+def earned(game: Particle, policy: Policy, episodes: int) -> np.ndarray:
+    """The returns of some episodes."""
+    return np.asarray(play(game, policy, KEY, episodes, LENGTH)[0])
+
+
 @pytest.mark.parametrize("game", GAMES, ids=named)
 def test_returns_of_scripted_policies(game: Particle) -> None:
     """Within four standard errors of what they are known to earn; the planner may gain 0.2."""
     known = dict(zip(("still", "random", "blind", "planner"), RETURNS[game.spec.name], strict=True))
     policies, episodes = scripted(game), 128 if game.solid else 320
-    start = np.asarray(play(game, policies["still"], KEY, 4096))
+    start = earned(game, policies["still"], 4096)
     assert abs(start.mean() - known["still"]) < 4 * start.std() / 64 + 0.05
     start = start[:episodes] - known["still"]
     for name in ("random", "blind", "planner"):
-        returns = np.asarray(play(game, policies[name], KEY, episodes))
+        returns = earned(game, policies[name], episodes)
         # From the same starts: what standing still would have cost tells most of the luck.
         luck = start * np.polyfit(start, returns, 1)[0]
         variance = (returns - luck).var() / episodes + returns.var() / 20_000

@@ -88,7 +88,7 @@ def engine(setup: Setup, rows: Any, step: dict[str, Any], memory: Any) -> Any:
     obs, state = jnp.asarray(step["obs"], float), jnp.zeros((BATCH, 4, 9))
     timestep = TimeStep(
         obs, state, step["legal"], jnp.ones((BATCH, 4), bool), nothing, flag, flag, step["start"],
-        obs, state,
+        obs, state, jnp.zeros((BATCH, 0)),
     )  # fmt: skip
     choice = decide(setup, rows, timestep, memory, None)
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731

@@ -83,7 +83,7 @@ def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
         state, _ = program.iterate(state)
     returns = program.evaluate(
         state.learner.actor, Vectorised(PROBES["target"], 256), program.keys(0, 1), num_steps=1
-    )
+    ).returns
     assert float(returns.mean()) > -0.03  # blind: -0.21
 
 
@@ -108,7 +108,7 @@ def test_cannot_solve(task: str, changes: dict[str, object], best: float) -> Non
         state, _ = program.iterate(state)
     returns = program.evaluate(
         state.learner.actor, Vectorised(PROBES[task], 256), program.keys(0, 1), num_steps=3
-    )
+    ).returns
     assert float(returns.mean()) <= best + 1e-6
 
 
@@ -142,12 +142,12 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
     for _ in range(20):
         state, _ = program.iterate(state)
     judge = Vectorised(PROBES["credit"], 128)
-    returns = program.evaluate(state.learner.actor, judge, program.keys(0, 1), num_steps=3)
+    returns = program.evaluate(state.learner.actor, judge, program.keys(0, 1), num_steps=3).returns
     assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.98)
     twins = HostProbe(PROBES["credit"], 128 * (num_seeds or 1))
     for deterministic in (True, False):
         keys = program.keys(0, 2)
-        returns = program.evaluate(state.learner.actor, twins, keys, 3, deterministic)
+        returns = program.evaluate(state.learner.actor, twins, keys, 3, deterministic).returns
         assert returns.shape == ((num_seeds, 128) if num_seeds else (128,))
         assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.9)
 

@@ -13,14 +13,21 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from fp3o.experiments import pages
 from fp3o.reports import figures as draw
-from fp3o.reports import read_run, read_runs, report, summary_table, summary_text
+from fp3o.reports import html, read_run, read_runs, report, summary_table, summary_text
 from fp3o.reports import statistics as stats
 from fp3o.reports.canvas import RULES, colours, spread
 from fp3o.reports.diagnostics import diagnostics, panels_of
 from fp3o.reports.markup import Html, svg, tag
 from fp3o.reports.scores import overall, sections
 from fp3o.reports.words import count_text, finding, number_text, score_text
+
+
+def fought(won: float) -> dict[str, float]:
+    """What battles ended with, as runs write it down."""
+    return {"won": won, "dead_allies": 5 - 3 * won, "dead_enemies": 2 + 6 * won}
+
 
 RETURNS = (-5.0, -5.2, -4.8, -5.4, -5.1)
 REFERENCES = {
@@ -29,6 +36,13 @@ REFERENCES = {
     "blind": {"return": -10.1, "stderr": 0.16, "episodes": 1000},
     "planner": {"return": -4.5, "stderr": 0.12, "episodes": 1000},
 }
+WINS = (0.95, 0.9, 0.96, 0.88, 0.98)
+SCRIPTS = {
+    name: {"return": back, "stderr": 0.05, "episodes": 1000, "outcomes": fought(won)}
+    for name, back, won in (
+        ("random", 2.0, 0.0), ("nearest", 9.5, 0.31), ("focus", 12.0, 0.62), ("kite", 11.0, 0.7)
+    )
+}  # fmt: skip
 
 
 def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) -> dict[str, Any]:
@@ -50,9 +64,13 @@ def make(
     references: dict[str, Any] | None = None,
     iterations: int = 12,
     plain: bool = False,
+    wins: tuple[float, ...] = (),
     **settings: Any,
 ) -> Path:
-    """A small run directory: every seed learns from -30 to its return; `plain`: no diagnostics."""
+    """A small run directory: every seed learns from -30 to its return; `plain`: no diagnostics.
+
+    With `wins` the episodes are battles.
+    """
     path.mkdir(parents=True)
     told = {
         "task": "mpe/simple_reference", "variant": "default", "algorithm": "fp3o",
@@ -69,6 +87,10 @@ def make(
         for seed, end in enumerate(returns):
             value = -30 + (end + 30) * k / iterations
             judged = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
+            if wins:
+                ends = fought(wins[seed] * k / iterations)
+                judged |= {f"eval_{name}": end for name, end in ends.items()}
+                judged |= {f"episode_{name}": end if k > 1 else None for name, end in ends.items()}
             place = {"iteration": k, "step": 3200 * k, "seed": seed, **judged}
             short = place | ({"episode_return": value - 1} if k else {})
             rows.append(short if plain or k == 0 else line(k, seed, value, **judged))
@@ -77,6 +99,10 @@ def make(
         last = [
             {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
             for seed, end in enumerate(returns)
+        ]
+        last = [
+            row | ({"outcomes": fought(won)} if wins else {})
+            for row, won in zip(last, wins or returns, strict=True)
         ]
         results = {
             "format": 1, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
@@ -354,6 +380,130 @@ def test_labels_of_references_are_pushed_apart() -> None:
     assert spread([0.0, 0.5, 1.0], 0.1) == [0.0, 0.5, 1.0]
     moved = spread([0.5, 0.51, 0.52], 0.1)
     assert min(np.diff(moved)) >= 0.1 - 1e-6 and moved[1] == pytest.approx(0.51, abs=0.02)
+
+
+# Battles -------------------------------------------------------------------------------------
+
+
+def battle(path: Path, wins: tuple[float, ...] = WINS, **more: Any) -> Path:
+    """A run on a task that can be won."""
+    returns = tuple(4 + 15 * won for won in wins)
+    return make(path, returns, **{"wins": wins, "references": SCRIPTS, "task": "smac/3m"} | more)
+
+
+def test_wins_lead_where_there_are_some(tmp_path: Path) -> None:
+    part = sections(read_runs([battle(tmp_path / "a")]))[0]
+    assert part.lead is part.wins and list(part.outcomes) == ["won", "dead_allies", "dead_enemies"]
+    assert finding(part) == (
+        "FP3O with partial sharing wins 93.4 ± 5.2 % of its battles (5 seeds), more than the best "
+        "scripted team (kiting, 70 %); its return is 18.01 ± 0.79 per agent."
+    )
+    # more wins with a lower return are ahead; a run without wins leaves returns to rank all
+    kind = make(tmp_path / "b", (3.0,) * 5, wins=(0.99,) * 5, task="smac/3m", algorithm="mappo")
+    old = make(tmp_path / "c", (30.0,) * 5, task="smac/3m", algorithm="happo")
+    words = finding(sections(read_runs([tmp_path / "a", kind]))[0])
+    assert words.startswith("Best of 2 runs: MAPPO") and words.endswith(
+        "Its 95 % interval of wins is clear of all others."
+    )
+    assert "HAPPO with partial sharing reached 30" in finding(
+        sections(read_runs([tmp_path / "a", kind, old]))[0]
+    )
+
+
+def test_wins_are_held_against_the_best_scripted_team(tmp_path: Path) -> None:
+    def said(name: str, *wins: float, **more: Any) -> str:
+        return finding(sections(read_runs([battle(tmp_path / name, wins, **more)]))[0])
+
+    assert "not clearly more than the best scripted team (kiting, 70 %)" in said("a", 0.6, 0.7, 0.8)
+    assert ", less than the best scripted team" in said("b", 0.1, 0.12, 0.11)
+    # a single seed has the error of its thousand episodes
+    one = said("c", 1.0)
+    assert "wins 100 % of its battles (one seed), more than" in one
+    assert "(kiting, 70 %; other seeds may differ)" in one
+    assert "not clearly more than" in said("d", 0.72)
+    chance = {"random": SCRIPTS["random"]}
+    assert "more than random actions (0 %); its return" in said("e", *WINS, references=chance)
+    assert "battles (5 seeds); its return" in said("f", *WINS, references={})
+    early = said("g", 0.5, 0.5, finished=False)
+    assert "wins 50 ± 0 % of its battles (2 seeds) so far (latest evaluation" in early
+
+
+def test_win_rates_are_drawn_in_percent(tmp_path: Path) -> None:
+    part = sections(read_runs([battle(tmp_path / "a", (0.97, 1.0, 0.4))]))[0]
+    wins = part.wins
+    assert wins is not None
+    figure = draw.learning_curves(draw.panels(wins.runs), wins.references, "eval_won")
+    axis = figure.axes[0]
+    assert axis.get_title("left") == "Win rate" and axis.get_ylim() == (-3, 103)
+    assert "100 %" in {tick.get_text() for tick in axis.get_yticklabels()}
+    assert {text.get_text() for text in axis.texts} == {
+        "random 0 %", "nearest 31 %", "focus 62 %", "kite 70 %",
+    }  # fmt: skip
+    mean = np.asarray(axis.get_lines()[0].get_ydata())
+    np.testing.assert_allclose(mean[[0, -1]], [0, 79], atol=1e-9)
+    band = axis.collections[0].get_paths()[0].vertices
+    assert np.asarray(band)[:, 1].max() == 100 and np.asarray(band)[:, 1].min() == 0
+    chart = draw.comparison(wins).axes[0]
+    bar = next(line for line in chart.get_lines() if np.size(line.get_xdata()) == 2)
+    assert np.max(np.asarray(bar.get_xdata())) == 100
+    # equal references share a label; the return's axis is as it was
+    ties = [item._replace(value=0.0) for item in wins.references]
+    labels = [
+        text.get_text() for text in draw.comparison(wins._replace(references=ties)).axes[0].texts
+    ]
+    assert labels == ["random, nearest,\nfocus, kite\n0 %"]
+    assert "%" not in "".join(text.get_text() for text in draw.comparison(part).axes[0].texts)
+
+
+def test_a_report_of_battles_begins_with_the_wins(tmp_path: Path) -> None:
+    path = battle(tmp_path / "run", iterations=4, plain=True)
+    saved: list[str] = []
+    page = Page(
+        html.page(read_runs([path]), sections(read_runs([path])), lambda _, x: saved.append(x))
+    )
+    assert saved == [
+        "win_rates", "comparison", "win_rate_curves", "training_win_rate_curves",
+        "learning_curves", "training_curves",
+    ]  # fmt: skip
+    for words in ("93.4 ± 5.2 %", "95.0 (4.2)", "dead enemies", "62.0 ± 3.0 %", "focus fire"):
+        assert words in page.words, words
+    # 5 - 3 * 0.934 dead allies of its own, 5 - 3 * 0.62 of the scripted team
+    assert "2.20 ± 0.16" in page.words and "3.14" in page.words
+    rows = [re.split(r"\s{2,}", row.strip()) for row in summary_text([path]).splitlines()]
+    told = ["FP3O · partial", "5", "38.4k", "93.4 ± 5.2 %", "18.01 ± 0.79", "18.01 ± 0.79", "24.9k"]
+    assert told in rows and ["focus fire", "62 %", "12"] in rows
+    text = summary_text([path, make(tmp_path / "mpe")])
+    assert re.search(r"FP3O · partial +5 +38.4k +– +-5.10 ± 0.28", text)
+
+
+def test_outcomes_without_a_name_here_are_called_by_their_key(tmp_path: Path) -> None:
+    path = make(tmp_path / "run", plain=True)
+    results = json.loads((path / "results.json").read_text())
+    for row in results["last"]:
+        row["outcomes"] = {"lost_balls": row["seed"], "odd": None}
+    (path / "results.json").write_text(json.dumps(results))
+    part = sections(read_runs([path]))[0]
+    assert list(part.outcomes) == ["lost_balls"] and part.lead is part
+    _, page = written([path], tmp_path)
+    assert "lost balls" in page.words and "wins" not in page.words
+
+
+def test_pages_of_experiments_tell_wins(tmp_path: Path) -> None:
+    ours, theirs, other = (
+        read_run(path)
+        for path in (
+            battle(tmp_path / "a"),
+            battle(tmp_path / "b", tuple(won - 0.1 for won in WINS)),
+            make(tmp_path / "c"),
+        )
+    )
+    assert pages.score(ours, 1, "won") == "**93.4** ± 5.2 %"
+    assert pages.score(ours) == "**18.01** ± 0.79" and pages.score(other, 1, "won") == "-"
+    assert pages.difference(ours, theirs, 1, "won") == "+10.0 ± 0.0 %"
+    assert pages.difference(ours, theirs) == "+1.50 ± 0.00"
+    assert pages.difference(ours, other, 1, "won") == pages.difference(None, ours) == "-"
+    assert pages.median(ours) == "**95.0** (4.2) %" and pages.median(other) == "-"
+    assert pages.median(ours, "dead_allies", 2) == "**2.15** (0.13)"
 
 
 # The page ------------------------------------------------------------------------------------

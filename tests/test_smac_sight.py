@@ -11,8 +11,8 @@ import smac_plain as plain
 
 from fp3o.envs.base import Sight
 from fp3o.envs.smac.battle import Battle
-from fp3o.envs.smac.game import LAYOUTS, Skirmish, State, skirmish
-from fp3o.envs.smac.maps import MAPS, Group, Map
+from fp3o.envs.smac.game import Skirmish, State, skirmish
+from fp3o.envs.smac.maps import LAYOUTS, MAPS, Group, Map
 from fp3o.envs.smac.sight import Eyes
 from fp3o.envs.smac.terrain import Terrain, terrain
 from fp3o.envs.smac.units import UNITS

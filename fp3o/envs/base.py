@@ -58,7 +58,10 @@ class Sight(NamedTuple):
 
 @runtime_checkable
 class Game(Protocol):
-    """One environment as pure functions; `Vectorised` makes a batch of it."""
+    """One environment as pure functions; `Vectorised` makes a batch of it.
+
+    A game whose spec names `outcomes` also has `outcome(state)`, an array of these numbers.
+    """
 
     @property
     def spec(self) -> EnvSpec:
@@ -123,7 +126,8 @@ class Vectorised:
         game_state = self.game.reset(reset_key)
         sight, none = self.game.sight(game_state), jnp.zeros((), bool)
         reward = jnp.zeros(self.spec.num_agents)
-        step = TimeStep(*sight, reward, none, none, ~none, sight.obs, sight.state)
+        outcome = self._outcome(game_state)
+        step = TimeStep(*sight, reward, none, none, ~none, sight.obs, sight.state, outcome)
         return (game_state, key), step
 
     def _step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
@@ -134,8 +138,12 @@ class Vectorised:
         fresh = self.game.reset(reset_key)
         new = jax.tree.map(lambda a, b: jnp.where(ended, a, b), fresh, played)
         sight = self.game.sight(new)
-        step = TimeStep(*sight, reward, terminated, truncated, ended, final.obs, final.state)
+        ends, outcome = (terminated, truncated, ended), self._outcome(played)
+        step = TimeStep(*sight, reward, *ends, final.obs, final.state, outcome)
         return (new, key), step
+
+    def _outcome(self, state: Any) -> Float[Array, " o"]:
+        return self.game.outcome(state) if self.spec.outcomes else jnp.zeros(0)  # pyright: ignore
 
 
 @dataclass(frozen=True)
@@ -179,7 +187,7 @@ class Seeded:
         return state, TimeStep._make(map(self._apart, step))
 
     def _together(self, x: Any) -> Any:
-        return x.reshape(-1, *x.shape[2:])
+        return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
     def _apart(self, x: Any, axis: int = 0) -> Any:
         shape = x.shape

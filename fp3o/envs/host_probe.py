@@ -86,4 +86,5 @@ class HostProbe:
         mask = self.spec.actions.mask
         legal = np.broadcast_to(mask, (self.num_envs, *mask.shape))
         alive = np.ones((self.num_envs, NUM_AGENTS), bool)
-        return TimeStep(self._obs(state), self._team(state), legal, alive, *rest)  # pyright: ignore
+        seen, outcome = (self._obs(state), self._team(state)), np.zeros((self.num_envs, 0))
+        return TimeStep(*seen, legal, alive, *rest, outcome)  # pyright: ignore

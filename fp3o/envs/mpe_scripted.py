@@ -16,7 +16,6 @@ The planner is exact but for its horizon where agents do not touch; in simple_sp
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -41,8 +40,6 @@ Policy = Callable[[Particles, PRNGKeyArray], Int[Array, "n d"]]
 HORIZON = 4
 """Steps a plan looks ahead. Three lose up to 0.3 % of the return, five gain less than 0.1 %;
 counting the steps after the plan as well, as if the agent coasted, gains nothing."""
-CHUNK = 32
-"""Episodes played at once: few enough for their plans to stay in the cache."""
 
 ORDERS = np.array([*itertools.permutations(range(LANDMARKS))])
 TRIANGLE = np.array([(-0.583, 0.0), (0.381, 0.531), (0.381, -0.531)])
@@ -164,22 +161,3 @@ def scripted(game: Particle) -> dict[str, Policy]:
         "blind": Mover(game, blind, talks=False),
         "planner": Mover(game, informed, talks=True),
     }
-
-
-@partial(jax.jit, static_argnames=("game", "policy", "episodes"))
-def play(
-    game: Particle, policy: Policy, key: PRNGKeyArray, episodes: int
-) -> Float[Array, " episodes"]:
-    """The return of one agent, Σ_t mean_i r_i, in each of some episodes."""
-
-    def step(state: Particles, key: PRNGKeyArray) -> tuple[Particles, Float[Array, ""]]:
-        state, reward, _, _ = game.step(state, policy(state, key), key)
-        return state, reward.mean()
-
-    def episode(key: PRNGKeyArray) -> Float[Array, ""]:
-        keys = jax.random.split(key, LENGTH + 1)
-        return jax.lax.scan(step, game.reset(keys[0]), keys[1:])[1].sum() / game.shares
-
-    chunks = -(-episodes // CHUNK)
-    keys = jax.random.split(key, (chunks, CHUNK))
-    return jax.lax.map(jax.vmap(episode), keys).reshape(-1)[:episodes]

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fp3o.errors import nearest
-from fp3o.experiments import mamujoco, mpe
+from fp3o.experiments import mamujoco, mpe, smac
 from fp3o.plan import Plan, change, flatten
 from fp3o.progress import display
 from fp3o.reports import report
@@ -32,6 +32,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "MuJoCo tasks: HalfCheetah x sharing x algorithms, Hopper without sharing",
         mamujoco.plans,
         mamujoco.write,
+    ),
+    "smac": Experiment(
+        "SMAC-style battles: three maps x sharing x four algorithms, for a GPU",
+        smac.plans,
+        smac.write,
     ),
 }
 """The experiments by name."""

@@ -4,13 +4,19 @@ HalfCheetah with full sharing at the paper's ten million steps; the other cells 
 fifth of the paper's. 100 deterministic episodes of every seed's last policy.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from fp3o.experiments.pages import difference, machines, pictures, score, table, title
+from fp3o.experiments.pages import (
+    difference,
+    gradient_steps,
+    machines,
+    pictures,
+    score,
+    table,
+    title,
+    wall_clock,
+)
 from fp3o.plan import Plan, change, draft
 from fp3o.reports.read import Run, read_run
 
@@ -114,22 +120,6 @@ def scores(found: Mapping[str, Run], task: str) -> list[str]:
     titles = ("sharing", "algorithm", "steps", "ours", "difference to MAPPO",
               "published (10 M)", "gradient steps", "wall-clock")  # fmt: skip
     return table(titles, rows)
-
-
-def gradient_steps(run: Run) -> int:
-    """Steps of the policies' optimisers in a seed's whole training, those of all turns together."""
-    return int(np.nansum(run.series("actor_steps").value[0]))
-
-
-def wall_clock(run: Run) -> float:
-    """Seconds of training, all processes of the run together; evaluations included."""
-    total, last = 0.0, 0.0
-    for line in (run.path / "timing.jsonl").read_text().splitlines():
-        seconds = json.loads(line)["seconds"]
-        if seconds < last:  # the run was stopped here and resumed
-            total += last
-        last = seconds
-    return total + last
 
 
 def commands(found: Mapping[str, Run]) -> list[str]:

@@ -4,13 +4,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from fp3o.reports.read import Run, Series
 from fp3o.reports.scores import Reference
@@ -104,12 +106,20 @@ def over_steps(axis: Axes) -> None:
     axis.set_xlim(left=0)
 
 
+def in_percent(axis: Axis) -> None:
+    """A share from 0 to 100 %, with room for lines at its ends."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
+    axis.set_major_locator(MultipleLocator(20))
+
+
 def shown(references: Sequence[Reference]) -> list[Reference]:
     """Those that are drawn: standing still stays in the table, it teaches little."""
     return [reference for reference in references if reference.name != "still"]
 
 
-def reference_lines(axis: Axes, references: Sequence[Reference], labelled: bool) -> None:
+def reference_lines(
+    axis: Axes, references: Sequence[Reference], labelled: bool, unit: str = ""
+) -> None:
     """Dashed lines across, their labels at the right edge; an arrow where one is off the axis."""
     drawn = shown(references)
     bottom, top = axis.get_ylim()
@@ -119,22 +129,26 @@ def reference_lines(axis: Axes, references: Sequence[Reference], labelled: bool)
         if not arrow:
             axis.axhline(item.value, color=FAINT, lw=0.9, ls=DASHED, zorder=1.5)
         if labelled:
-            words = f"{arrow}{short(item.name, 16)} {signed(item.value)}"
+            words = f"{arrow}{short(item.name, 16)} {signed(item.value)}{unit}"
             axis.text(
                 1.015, height, words, color=FAINT, fontsize=8, va="center", transform=axis.transAxes
             )
 
 
-def reference_columns(axis: Axes, references: Sequence[Reference]) -> None:
-    """Dashed lines upwards, their labels on top; an arrow where one is off the axis."""
-    drawn = shown(references)
+def reference_columns(axis: Axes, references: Sequence[Reference], unit: str = "") -> None:
+    """Dashed lines upwards, their labels on top; an arrow where one is off the axis.
+
+    Equal references share a label: pushed apart, theirs would stand beside the line.
+    """
+    drawn = {signed(item.value): item.value for item in shown(references)}
     left, right = axis.get_xlim()
-    places = [min(max((item.value - left) / (right - left), 0.0), 1.0) for item in drawn]
-    for item, place in zip(drawn, spread(places, 0.14), strict=True):
-        off = "← " if item.value < left else "→ " if item.value > right else ""
+    places = [min(max((value - left) / (right - left), 0.0), 1.0) for value in drawn.values()]
+    for (text, value), place in zip(drawn.items(), spread(places, 0.14), strict=True):
+        off = "← " if value < left else "→ " if value > right else ""
         if not off:
-            axis.axvline(item.value, color=FAINT, lw=0.9, ls=DASHED, zorder=1)
-        words = f"{short(item.name, 16)}\n{off}{signed(item.value)}"
+            axis.axvline(value, color=FAINT, lw=0.9, ls=DASHED, zorder=1)
+        names = [short(x.name, 16) for x in shown(references) if signed(x.value) == text]
+        words = f"{fill(', '.join(names), 16)}\n{off}{text}{unit}"
         axis.text(
             place, 1.01, words, color=FAINT, fontsize=8, ha="center", va="bottom",
             transform=axis.transAxes,

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from fp3o.reports.canvas import (
     PANEL,
     colours,
+    in_percent,
     laid_out,
     over_steps,
     reference_columns,
@@ -20,6 +21,7 @@ from fp3o.reports.canvas import (
     thinned,
 )
 from fp3o.reports.diagnostics import diagnostics
+from fp3o.reports.measures import Measure, measure
 from fp3o.reports.read import Run, Series
 from fp3o.reports.scores import Reference, Score, Section
 from fp3o.reports.statistics import mean_band
@@ -28,8 +30,14 @@ from fp3o.reports.words import sharing_text, short
 
 __all__ = ["comparison", "curve_limits", "diagnostics", "learning_curves", "panels", "save"]
 
-METRICS = {"eval_return": "Evaluation return", "episode_return": "Training return"}
+METRICS = {
+    "eval_won": "Win rate", "episode_won": "Training win rate",
+    "eval_return": "Evaluation return", "episode_return": "Training return",
+}  # fmt: skip
 """What a learning curve can show."""
+
+ROOM = 3.0
+"""Percent points beyond the ends of a share's axis: lines at 0 and 100 % are whole."""
 
 
 def panels(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -40,27 +48,41 @@ def panels(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {kind: [run for run in runs if sharing_text(run) == kind] for kind in kinds}
 
 
+def curve(run: Run, metric: str) -> Series:
+    """A metric over training in the numbers that are shown."""
+    step, value = run.series(metric)
+    return Series(step, _measure(metric).scale * value)
+
+
+def _measure(metric: str) -> Measure:
+    """What `eval_won` and `episode_won` measure: `won`."""
+    return measure(metric.partition("_")[2])
+
+
 def learning_curves(
     groups: Mapping[str, Sequence[Run]],
     references: Sequence[Reference] = (),
     metric: str = "eval_return",
     limits: tuple[float, float] | None = None,
 ) -> Figure:
-    """Return over environment steps: a panel a group, mean and 95 % band over seeds a run."""
+    """A metric over environment steps: a panel a group, mean and 95 % band over seeds a run."""
+    what = _measure(metric)
     everyone = [run for runs in groups.values() for run in runs]
     width = PANEL[0] if len(groups) == 1 else 0.75 * PANEL[0] * len(groups)
     with styled():
         figure = Figure(figsize=(width, PANEL[1]), layout="constrained")
         axes = list(figure.subplots(1, len(groups), sharey=True, squeeze=False)[0])
         axes[0].set_ylim(limits or curve_limits(everyone, references, metric))
-        axes[0].set_ylabel("return per agent")
+        axes[0].set_ylabel(what.axis)
         for axis, (title, runs) in zip(axes, groups.items(), strict=True):
             axis.set_title(METRICS[metric] + (f", {short(title, 24)}" if title else ""))
             axis.set_xlabel("environment steps")
             for run, look in zip(runs, colours(runs), strict=True):
-                _curve(axis, run.series(metric), _name(run, title), *look, len(runs) > 3)
+                _curve(axis, curve(run, metric), what, _name(run, title), *look, len(runs) > 3)
             over_steps(axis)
-            reference_lines(axis, references, labelled=axis is axes[-1])
+            if what.share:
+                in_percent(axis.yaxis)
+            reference_lines(axis, references, axis is axes[-1], what.unit)
         _legend(figure, axes)
         return laid_out(figure)
 
@@ -70,9 +92,13 @@ def curve_limits(
 ) -> tuple[float, float]:
     """Ends of the return axis: what the seeds did after the beginning, and references near it.
 
+    A share has all of its axis, from 0 to 100 %.
+
     Untrained policies can be far worse than random ones: their first tenth (fifth, where many runs
     are compared) may fall below the axis, so that what counts, the upper part, is not squeezed.
     """
+    if (what := _measure(metric)).share:
+        return what.ends[0] - ROOM, what.ends[1] + ROOM
     begin, late = 0.1 if len(runs) <= 3 else 0.2, []
     for run in runs:
         step, value = run.series(metric)
@@ -82,7 +108,8 @@ def curve_limits(
 
 
 def comparison(section: Section) -> Figure:
-    """Returns of the last policies: a row a run, seeds as rings, mean and 95 % interval."""
+    """Scores of the last policies: a row a run, seeds as rings, mean and 95 % interval."""
+    what = section.measure
     groups = panels(section.runs)
     scores = dict(zip([run.path for run in section.runs], section.last, strict=True))
     names: list[str] = []
@@ -93,7 +120,7 @@ def comparison(section: Section) -> Figure:
         for title, runs in groups.items():
             names += [short(title, 24)] if title else []
             for run, (colour, _) in zip(runs, colours(runs), strict=True):
-                _row(axis, len(names), scores[run.path], colour)
+                _row(axis, len(names), scores[run.path], what, colour)
                 so_far = "" if scores[run.path].final else " (so far)"
                 names.append(_name(run, title) + so_far)
         axis.set_yticks(range(len(names)), names)
@@ -104,15 +131,19 @@ def comparison(section: Section) -> Figure:
         axis.set_xlim(_wide(section))
         axis.tick_params(axis="y", length=0)
         axis.grid(visible=False, axis="y")
-        axis.set_xlabel("return per agent")
-        reference_columns(axis, section.references)
-        title = "Return of the last policy: mean, 95 % interval, seeds"
+        axis.set_xlabel(what.axis)
+        if what.share:
+            in_percent(axis.xaxis)
+        reference_columns(axis, section.references, what.unit)
+        title = f"{what.title} of the last policy: mean, 95 % interval, seeds"
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
         return laid_out(figure)
 
 
 def _wide(section: Section) -> tuple[float, float]:
     """Ends of the comparison's axis: seeds, intervals as far as sensible, references."""
+    if (what := section.measure).share:
+        return what.ends[0] - ROOM, what.ends[1] + ROOM
     seeds = np.concatenate([score.values for score in section.last])
     # Two seeds can have an interval a hundred times as wide as their distance.
     most = max(float(np.ptp(seeds)), 1e-9)
@@ -135,7 +166,9 @@ def _ends(
     return low - more, high + more
 
 
-def _curve(axis: Axes, series: Series, label: str, colour: str, dashes: Any, crowded: bool) -> None:
+def _curve(
+    axis: Axes, series: Series, what: Measure, label: str, colour: str, dashes: Any, crowded: bool
+) -> None:
     step, value = thinned(series)
     if not step.size:
         return
@@ -143,18 +176,20 @@ def _curve(axis: Axes, series: Series, label: str, colour: str, dashes: Any, cro
     marker = "o" if step.size < 12 else None
     axis.plot(step, mean, color=colour, ls=dashes, label=label, marker=marker, ms=3, zorder=3)
     if len(value) > 2:  # the interval of two seeds is 13 times their distance: all of the panel
-        axis.fill_between(step, low, high, color=colour, alpha=0.16, lw=0, zorder=1)
+        band = np.clip([low, high], *what.ends)
+        axis.fill_between(step, *band, color=colour, alpha=0.16, lw=0, zorder=1)
     if len(value) > 1:
         alpha, width = (0.2, 0.5) if crowded else (0.4, 0.7)
         axis.plot(step, value.T, color=colour, alpha=alpha, lw=width, zorder=2)
 
 
-def _row(axis: Axes, height: int, score: Score, colour: str) -> None:
+def _row(axis: Axes, height: int, score: Score, what: Measure, colour: str) -> None:
     mean = score.interval
     seeds = np.full(score.values.size, height + 0.2)
     axis.scatter(score.values, seeds, s=13, facecolors="none", edgecolors=colour, lw=0.8, zorder=2)
     if mean.known:
-        axis.plot([mean.low, mean.high], [height - 0.12] * 2, color=colour, lw=2.4, zorder=3)
+        bar = np.clip([mean.low, mean.high], *what.ends)
+        axis.plot(bar, [height - 0.12] * 2, color=colour, lw=2.4, zorder=3)
     axis.plot([mean.centre], [height - 0.12], "o", color=colour, ms=5, zorder=4)
 
 

@@ -54,12 +54,15 @@ def _notes(runs: Sequence[Run], parts: Sequence[Section]) -> list[Html]:
         notes.append(f"Nothing measured yet, left out: {', '.join(empty)}.")
     if any(len(score.seeds) == 1 for part in parts for score in part.last):
         notes.append("A single seed has no interval: how other seeds would do is not known.")
+    wins = any(part.wins is not None for part in parts)
+    won = "Wins: share of the battles that the last policy won. " if wins else ""
     small = (
         "Returns are per agent: the mean over agents, summed over an episode. ± is half the width "
         "of the 95 % Student-t interval over seeds. “Last” is the policy at the end of training, "
         "“best” the best policy seen in training, judged again on fresh episodes."
     ) + "".join(sorted({_evaluation(run) for run in runs}))
-    return [tag("p", note, class_="note") for note in notes] + [tag("p", small, class_="small")]
+    told = tag("p", won, small, class_="small")
+    return [*(tag("p", note, class_="note") for note in notes), told]
 
 
 def _evaluation(run: Run) -> str:

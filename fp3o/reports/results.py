@@ -1,8 +1,10 @@
 """The results of one task as HTML: final table, curves, reference policies, diagnostics."""
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from fp3o.reports import figures as draw
@@ -10,14 +12,22 @@ from fp3o.reports.canvas import colours
 from fp3o.reports.diagnostics import panels_of
 from fp3o.reports.markup import Html, details, join, svg, table, tag
 from fp3o.reports.read import Run
-from fp3o.reports.scores import REFERENCES, Reference, Section
-from fp3o.reports.statistics import Interval, bootstrap_mean, improvement, iqm_interval
+from fp3o.reports.scores import REFERENCES, Section
+from fp3o.reports.statistics import (
+    Interval,
+    bootstrap_mean,
+    improvement,
+    iqm_interval,
+    median_and_deviation,
+)
 from fp3o.reports.style import SWAPS
 from fp3o.reports.words import (
     count_text,
     ends_text,
     extra_text,
     number_text,
+    reference_text,
+    run_text,
     score_text,
     speed_text,
 )
@@ -32,13 +42,15 @@ Keep = Callable[[Figure, str], object]
 def results(part: Section, alone: bool, keep: Keep) -> list[Html]:
     """The section of one task; files of several tasks have the task's name in front."""
     name = "" if alone else f"{slug(part.task)}_"
-    chart = draw.comparison(part)
-    keep(chart, f"{name}comparison")
-    image = _figure([svg(chart, f"Final returns on {part.task}")], FINAL_CAPTION)
+    charts = []
+    for section in _headed(part):
+        chart = draw.comparison(section)
+        keep(chart, name + FINAL_FILES[section.measure.name])
+        charts.append(svg(chart, f"Final {section.measure.title.lower()}s on {part.task}"))
     return [
         tag("h2", "Results" if alone else part.task),
-        tag("div", _final_table(part), image, class_="pair"),
-        details("Every seed", _seed_table(part)),
+        tag("div", _final_table(part), _figure(charts, FINAL_CAPTION), class_="pair"),
+        _every_seed(part),
         *_order(part),
         tag("h3", "Learning curves"),
         _curves(part, name, keep),
@@ -47,7 +59,11 @@ def results(part: Section, alone: bool, keep: Keep) -> list[Html]:
     ]
 
 
-FILES = {"eval_return": "learning_curves", "episode_return": "training_curves"}
+FINAL_FILES = {"won": "win_rates", "return": "comparison"}
+FILES = {
+    "eval_won": "win_rate_curves", "episode_won": "training_win_rate_curves",
+    "eval_return": "learning_curves", "episode_return": "training_curves",
+}  # fmt: skip
 FINAL_CAPTION = "Dot and bar: mean and 95 % interval over seeds. Rings: single seeds."
 CURVE_CAPTION = (
     "Lines: mean over seeds. Bands: 95 % Student-t interval, from three seeds on. Faint lines: "
@@ -62,13 +78,18 @@ DIAGNOSTICS_CAPTION = (
 )
 
 
+def _headed(part: Section) -> list[Section]:
+    """What is shown at length: wins where there are some, then returns."""
+    return [part.wins, part] if part.wins else [part]
+
+
 def slug(text: str) -> str:
     """A name for a file."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "run"
 
 
 def _final_table(part: Section) -> Html:
-    top = max(range(len(part.runs)), key=lambda k: part.last[k].interval.centre)
+    top, wins = part.order[0], 1 if part.wins else 0
     groups = draw.panels(part.runs).values()
     hues = {
         run.path: look[0]
@@ -80,47 +101,76 @@ def _final_table(part: Section) -> Html:
         dot = tag("span", class_="dot", style=f"background:var({SWAPS[hues[run.path]]})")
         notes = filter(None, [extra_text(run), "" if last.final else f"so far: {last.source}"])
         rows.append([
-            join(dot, run.algorithm), run.sharing, score_text(last.interval),
+            join(dot, run.algorithm), run.sharing, *[run_text(part.wins, run)] * wins,
+            score_text(last.interval),
             score_text(best.interval) if best else "–", str(len(last.seeds)),
             count_text(run.step), speed_text(run), "; ".join(notes),
         ])  # fmt: skip
         classes.append("top" if k == top and len(part.runs) > 1 else "")
     for reference in part.references:
-        rows.append([reference.label, "", number_text(reference.value), "", "", "", "", ""])
+        told = [reference_text(own, reference.name) for own in _headed(part)]
+        rows.append([reference.label, "", *told, "", "", "", "", ""])
         classes.append("faint")
-    head = ["algorithm", "sharing", "last", "best", "seeds", "steps", "steps/s", "note"]
+    head = ["algorithm", "sharing", *["wins"] * wins, "last", "best"]
+    head += ["seeds", "steps", "steps/s", "note"]
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return table(head, rows, words=(0, 1, 7), classes=classes)
+    return table(head, rows, words=(0, 1, 7 + wins), classes=classes)
 
 
-def _seed_table(part: Section) -> Html:
+def _every_seed(part: Section) -> Html:
+    """The seeds one by one; of battles also the median of the wins, and the other outcomes."""
+    small = (
+        "IQM: mean of the middle half of the seeds. Percentile bootstraps of few seeds are narrow."
+    )
+    if part.wins:
+        small += " In brackets: standard deviation over seeds."
+    tables = [_seed_table(own, part.wins is not None) for own in _headed(part)]
+    return details("Every seed", *tables, tag("p", small, class_="small"), *_outcome_table(part))
+
+
+def _seed_table(part: Section, battles: bool) -> Html:
     seeds = sorted({seed for score in part.last for seed in score.seeds})
     rows = []
     for run, score in zip(part.runs, part.last, strict=True):
         own = dict(zip(score.seeds, score.values.tolist(), strict=True))
         spread = score.interval.half
         cells = [number_text(own[seed], spread) if seed in own else "–" for seed in seeds]
+        cells += [_median(score.values)] * battles
         others = iqm_interval([score.values]), bootstrap_mean(score.values)
         rows.append([run.label, *cells, *map(ends_text, others)])
-    head = ["run", *(f"seed {seed}" for seed in seeds), "IQM, bootstrap", "mean, bootstrap"]
-    small = (
-        "IQM: mean of the middle half of the seeds. Percentile bootstraps of few seeds are narrow."
-    )
-    return join(table(head, rows), tag("p", small, class_="small"))
+    title = f"{part.measure.axis}{part.measure.unit and ','}{part.measure.unit}"
+    head = [title if battles else "run", *(f"seed {seed}" for seed in seeds)]
+    head += [*["median"] * battles, "IQM, bootstrap", "mean, bootstrap"]
+    return table(head, rows)
+
+
+def _median(values: np.ndarray) -> str:
+    """`93.8 (4.1)`: the median over seeds and their standard deviation."""
+    middle, deviation = median_and_deviation(values)
+    return f"{number_text(middle, deviation)} ({number_text(deviation, deviation)})"
+
+
+def _outcome_table(part: Section) -> list[Html]:
+    """What episodes ended with beside return and win, of runs and references."""
+    others = [own for name, own in part.outcomes.items() if name != "won"]
+    rows = [[run.label, *(run_text(own, run) for own in others)] for run in part.runs]
+    for item in part.references:
+        rows.append([item.label, *(reference_text(own, item.name) for own in others)])
+    classes = [""] * len(part.runs) + ["faint"] * len(part.references)
+    head = ["run", *(own.measure.title.lower() for own in others)]
+    return [table(head, rows, classes=classes)] if others else []
 
 
 def _order(part: Section) -> list[Html]:
     """How often a seed of the best run beats one of each other run."""
     if len(part.runs) == 1:
         return []
-    order = sorted(range(len(part.runs)), key=lambda k: -part.last[k].interval.centre)
-    first = part.last[order[0]].values
-    rows = [
-        [part.runs[k].label, _share(improvement(first, part.last[k].values))] for k in order[1:]
-    ]
-    best = part.runs[order[0]].label
-    head = ["run", f"probability that a seed of {best} beats one of it"]
+    first, *rest = part.order
+    seeds = [score.values for score in part.lead.last]
+    rows = [[part.runs[k].label, _share(improvement(seeds[first], seeds[k]))] for k in rest]
+    by = " in wins" if part.lead is part.wins else ""
+    head = ["run", f"probability that a seed of {part.runs[first].label} beats one of it{by}"]
     small = "With bootstrap intervals. 0.50: a coin toss. 1.00: all pairs won."
     return [details("How sure is the order?", table(head, rows), tag("p", small, class_="small"))]
 
@@ -131,21 +181,23 @@ def _share(interval: Interval) -> str:
 
 
 def _curves(part: Section, name: str, keep: Keep) -> Html:
-    groups, charts, caption = draw.panels(part.runs), [], CURVE_CAPTION
+    charts, caption = [], CURVE_CAPTION
     sparse = any(run.series("eval_return").step.size < SPARSE for run in part.runs)
-    for metric in ("eval_return", "episode_return")[: 1 + sparse]:
-        values = [run.series(metric).value for run in part.runs]
+    kinds = ("eval", "episode")[: 1 + sparse]
+    for section, kind in itertools.product(_headed(part), kinds):
+        metric, groups = f"{kind}_{section.measure.name}", draw.panels(section.runs)
+        values = [draw.curve(run, metric).value for run in section.runs]
         if not any(value.size for value in values):
             continue
-        limits = draw.curve_limits(part.runs, part.references, metric)
-        together = draw.learning_curves(groups, part.references, metric, limits)
+        limits = draw.curve_limits(section.runs, section.references, metric)
+        together = draw.learning_curves(groups, section.references, metric, limits)
         keep(together, name + FILES[metric])
         for title, runs in groups.items():
             one = {title: runs}
             alone = (
                 together
                 if len(groups) == 1
-                else draw.learning_curves(one, part.references, metric, limits)
+                else draw.learning_curves(one, section.references, metric, limits)
             )
             charts.append(svg(alone, f"{draw.METRICS[metric]} over steps {title}"))
         caption += TRAINING_CAPTION if metric == "episode_return" else ""
@@ -153,21 +205,20 @@ def _curves(part: Section, name: str, keep: Keep) -> Html:
             caption += CUT_CAPTION
     if not charts:
         return tag("p", "Nothing was logged during training.", class_="small")
-    return _figure([*charts, *_references(part.references)], caption, "grid")
+    return _figure([*charts, *_references(part)], caption, "grid")
 
 
 def _figure(charts: Sequence[Html], caption: str, kind: str = "") -> Html:
     return tag("figure", tag("div", *charts, class_=kind), tag("figcaption", caption))
 
 
-def _references(references: Sequence[Reference]) -> list[Html]:
+def _references(part: Section) -> list[Html]:
     rows = []
-    for item in references:
-        error = 1.96 * item.stderr
-        value = score_text(Interval(item.value, item.value - error, item.value + error, 1))
+    for item in part.references:
+        told = [reference_text(own, item.name, exact=True) for own in _headed(part)]
         meaning = tag("div", REFERENCES.get(item.name, ("", ""))[1], class_="small wrap")
-        rows.append([join(item.label, meaning), value, count_text(item.episodes)])
-    head = ["reference policy", "return per agent", "episodes"]
+        rows.append([join(item.label, meaning), *told, count_text(item.episodes)])
+    head = ["reference policy", *(own.measure.axis for own in _headed(part)), "episodes"]
     return [table(head, rows)] if rows else []
 
 

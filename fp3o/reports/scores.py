@@ -1,10 +1,12 @@
 """What the runs reached: the scores of every run and of the reference policies, task by task."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
+from fp3o.reports.measures import MEASURES, RETURN, Measure, measure
 from fp3o.reports.read import Run
 from fp3o.reports.statistics import Interval, iqm_interval, mean_interval
 
@@ -13,12 +15,15 @@ REFERENCES = {
     "still": ("standing still", "nobody moves, and whoever speaks says the same word"),
     "blind": ("best blind policy", "stands where it is best without knowing any goal"),
     "planner": ("planner", "sees the whole state and plans a few steps ahead"),
+    "nearest": ("attack the nearest", "everyone attacks the nearest enemy"),
+    "focus": ("focus fire", "everyone attacks the weakest enemy in range"),
+    "kite": ("kiting", "shoots, and steps back while the weapon is not ready"),
 }
 """Reference policies: name in words, explanation."""
 
 
 class Score(NamedTuple):
-    """Returns of one run's seeds and where they come from."""
+    """Returns (or another number) of one run's seeds and where they come from."""
 
     seeds: tuple[int, ...]
     values: np.ndarray
@@ -68,62 +73,114 @@ class Section(NamedTuple):
     best: list[Score | None]
     """Of each run: the best policy found in training, judged on fresh episodes."""
     references: list[Reference]
+    measure: Measure = RETURN
+    """What the scores are."""
+    outcomes: "Mapping[str, Section]" = MappingProxyType({})
+    """The same runs by what their episodes ended with beside the return, as far as they tell."""
+
+    @property
+    def wins(self) -> "Section | None":
+        """The section of the win rates; None where nothing can be won."""
+        return self.outcomes.get("won")
+
+    @property
+    def lead(self) -> "Section":
+        """What the runs are ranked by: wins where all of them have some, else returns."""
+        return self.wins if self.wins and len(self.wins.runs) == len(self.runs) else self
+
+    @property
+    def order(self) -> list[int]:
+        """The places of the runs, the best one first; of equal wins the higher return."""
+        first, then = ([score.interval.centre for score in x.last] for x in (self.lead, self))
+        return sorted(range(len(self.runs)), key=lambda k: (first[k], then[k]), reverse=True)
+
+    def score(self, run: Run) -> Score | None:
+        """The run's last policy; None where it is not in this section."""
+        pairs = zip(self.runs, self.last, strict=True)
+        return next((score for own, score in pairs if own.path == run.path), None)
+
+    def reference(self, name: str) -> Reference | None:
+        """A reference policy by name; None where it is not in this section."""
+        return next((item for item in self.references if item.name == name), None)
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
     """The runs task by task; runs without any number are left out."""
     found = []
     for task in dict.fromkeys(run.task for run in runs):
-        members = [(run, score) for run in runs if run.task == task and (score := last(run))]
-        if members:
-            own = [run for run, _ in members]
-            scores = [score for _, score in members]
-            found.append(Section(task, own, scores, [*map(best, own)], references(own)))
+        if part := _section([run for run in runs if run.task == task], RETURN):
+            names = dict.fromkeys([*MEASURES, *(x for run in part.runs for x in _outcomes(run))])
+            others = {x: _section(part.runs, measure(x)) for x in names if x != RETURN.name}
+            found.append(part._replace(outcomes={x: own for x, own in others.items() if own}))
     return found
 
 
-def last(run: Run) -> Score | None:
+def _section(runs: Sequence[Run], what: Measure) -> Section | None:
+    """The runs of one task that have such numbers; None where there is none."""
+    members = [(run, score) for run in runs if (score := last(run, what))]
+    if not members:
+        return None
+    own = [run for run, _ in members]
+    finest = [best(run, what) for run in own]
+    scores = [score for _, score in members]
+    return Section(runs[0].task, own, scores, finest, references(own, what), what)
+
+
+def _outcomes(run: Run) -> list[str]:
+    """The outcomes that a finished run was judged by."""
+    return [str(x) for row in run.results.get("last", []) for x in row.get("outcomes") or {}]
+
+
+def last(run: Run, what: Measure = RETURN) -> Score | None:
     """The final evaluation; of an unfinished run what it last showed; None: nothing yet."""
-    if score := _score(run.results.get("last", []), "last policy", True):
+    if score := _judged(run, "last", what, "last policy"):
         return score
-    for name, words in (("eval_return", "latest evaluation"), ("episode_return", "training")):
-        step, value = run.series(name)
+    for kind, words in (("eval", "latest evaluation"), ("episode", "training")):
+        step, value = run.series(f"{kind}_{what.name}")
         # Single iterations of training are noisy: its last tenth is taken together.
-        width = 1 if name == "eval_return" else max(1, step.size // 10)
+        width = 1 if kind == "eval" else max(1, step.size // 10)
         rows = []
         for seed, line in zip(sorted(run.records), value, strict=True):
             tail = line[np.isfinite(line)][-width:]
             if tail.size:
-                rows.append({"seed": seed, "return": float(tail.mean())})
+                rows.append((seed, what.scale * float(tail.mean()), np.nan))
         if score := _score(rows, words, False):
             return score
     return None
 
 
-def best(run: Run) -> Score | None:
+def best(run: Run, what: Measure = RETURN) -> Score | None:
     """The 'absolute' evaluation; None where the run has none."""
-    return _score(run.results.get("best", []), "best policy in training", True)
+    return _judged(run, "best", what, "best policy in training")
 
 
-def _score(rows: Sequence[Mapping[str, Any]], source: str, final: bool) -> Score | None:
-    there = [row for row in rows if isinstance(row.get("return"), int | float)]
-    if not there:
+def _judged(run: Run, kind: str, what: Measure, source: str) -> Score | None:
+    """An evaluation after training."""
+    episodes = int((run.results.get("evaluation") or {}).get("episodes") or 0)
+    rows = [
+        (int(row.get("seed", place)), what.of(row), what.error(row, episodes))
+        for place, row in enumerate(run.results.get(kind, []))
+    ]
+    return _score(rows, source, True)
+
+
+def _score(rows: Sequence[tuple[int, float, float]], source: str, final: bool) -> Score | None:
+    """From seeds, numbers and their errors; seeds without a number are left out."""
+    if not (there := [row for row in rows if np.isfinite(row[1])]):
         return None
-    values = np.array([row["return"] for row in there], float)
-    errors = np.array([np.nan if row.get("stderr") is None else row["stderr"] for row in there])
-    seeds = tuple(int(row.get("seed", place)) for place, row in enumerate(there))
-    return Score(seeds, values, errors.astype(float), source, final)
+    seeds, values, errors = zip(*there, strict=True)
+    return Score(seeds, np.array(values), np.array(errors), source, final)
 
 
-def references(runs: Sequence[Run]) -> list[Reference]:
+def references(runs: Sequence[Run], what: Measure = RETURN) -> list[Reference]:
     """The reference policies, lowest first; of several measurements the one on most episodes."""
     found: dict[str, Reference] = {}
     for run in runs:
         for name, row in (run.results.get("references") or {}).items():
-            if not isinstance(row, Mapping) or not isinstance(row.get("return"), int | float):
+            if not isinstance(row, Mapping) or not np.isfinite(value := what.of(row)):
                 continue
-            stderr = np.nan if row.get("stderr") is None else float(row["stderr"])
-            new = Reference(str(name), float(row["return"]), stderr, int(row.get("episodes") or 0))
+            episodes = int(row.get("episodes") or 0)
+            new = Reference(str(name), value, what.error(row, episodes), episodes)
             if name not in found or new.episodes > found[name].episodes:
                 found[name] = new
     return sorted(found.values(), key=lambda reference: reference.value)

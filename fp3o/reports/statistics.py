@@ -76,6 +76,13 @@ def mean_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, mean - half, mean + half
 
 
+def median_and_deviation(values: Sequence[float | int] | np.ndarray) -> tuple[float, float]:
+    """Median over seeds and their standard deviation (NaN for one seed): how win rates are told."""
+    seeds = np.asarray(values, float)
+    deviation = float(seeds.std(ddof=1)) if seeds.size > 1 else float("nan")
+    return float(np.median(seeds)), deviation
+
+
 def iqm(values: Sequence[float | int] | np.ndarray) -> float:
     """Interquartile mean: the mean without the lowest and the highest quarter."""
     return float(_iqm([np.asarray(values, float).reshape(1, -1)])[0])

@@ -11,18 +11,20 @@ from rich.text import Text
 
 from fp3o.reports.read import read_runs
 from fp3o.reports.scores import sections
-from fp3o.reports.words import count_text, number_text, score_text, speed_text
+from fp3o.reports.words import count_text, reference_text, run_text, score_text, speed_text
 
 
 def summary_table(paths: Sequence[str | Path]) -> Table:
     """The final table of one or several runs for a terminal, with the reference policies."""
     parts = sections(read_runs(paths))
+    wins = any(part.wins for part in parts)
+    what = "Wins, and return" if wins else "Return"
     table = Table(
-        title="Return per agent, mean ± 95 % interval over seeds", box=box.SIMPLE_HEAD,
+        title=f"{what} per agent, mean ± 95 % interval over seeds", box=box.SIMPLE_HEAD,
         title_justify="left", title_style="bold",
     )  # fmt: skip
     table.add_column("run", no_wrap=True)
-    for name in ("seeds", "steps", "last policy", "best policy", "steps/s"):
+    for name in ("seeds", "steps", *["wins"] * wins, "last policy", "best policy", "steps/s"):
         table.add_column(name, justify="right", no_wrap=True)
     for part in parts:
         if len(parts) > 1:
@@ -32,11 +34,13 @@ def summary_table(paths: Sequence[str | Path]) -> Table:
             found = "–" if top is None else score_text(top.interval)
             table.add_row(
                 Text(run.label), str(len(end.seeds)), count_text(run.step),
+                *[run_text(part.wins, run)] * wins,
                 score_text(end.interval) + note, found, speed_text(run),
             )  # fmt: skip
         for reference in part.references:
-            value = number_text(reference.value)
-            table.add_row(Text(reference.label), "", "", value, "", "", style="dim")
+            won = [reference_text(part.wins, reference.name)] * wins
+            value = reference_text(part, reference.name)
+            table.add_row(Text(reference.label), "", "", *won, value, "", "", style="dim")
         table.add_section()
     return table
 

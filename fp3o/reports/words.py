@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from fp3o.reports.measures import WON
 from fp3o.reports.read import Run
 from fp3o.reports.scores import Section
 from fp3o.reports.statistics import Interval
@@ -35,12 +36,12 @@ def short(text: str, size: int) -> str:
     return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
-def score_text(interval: Interval) -> str:
-    """`-5.21 ± 0.31`; without an interval the mean alone."""
+def score_text(interval: Interval, unit: str = "") -> str:
+    """`-5.21 ± 0.31`, with a unit `93.1 ± 4.2 %`; without an interval the mean alone."""
     if not interval.known:
-        return number_text(interval.centre)
+        return number_text(interval.centre) + unit
     half = interval.half
-    return f"{number_text(interval.centre, half)} ± {number_text(half, half)}"
+    return f"{number_text(interval.centre, half)} ± {number_text(half, half)}{unit}"
 
 
 def ends_text(interval: Interval) -> str:
@@ -50,6 +51,22 @@ def ends_text(interval: Interval) -> str:
     half = interval.half
     low, high = number_text(interval.low, half), number_text(interval.high, half)
     return f"{number_text(interval.centre, half)} [{low}, {high}]"
+
+
+def run_text(section: Section | None, run: Run) -> str:
+    """What a run's last policy reached in this section; a dash where nothing is known."""
+    score = section.score(run) if section else None
+    return score_text(score.interval, section.measure.unit) if section and score else "–"
+
+
+def reference_text(section: Section | None, name: str, exact: bool = False) -> str:
+    """What a reference policy reached in this section, `exact`ly with its error."""
+    item = section.reference(name) if section else None
+    if not section or not item:
+        return "–"
+    error = 1.96 * item.stderr if exact else math.nan
+    interval = Interval(item.value, item.value - error, item.value + error, 1)
+    return score_text(interval, section.measure.unit)
 
 
 def extra_text(run: Run) -> str:
@@ -72,24 +89,37 @@ def sharing_text(run: Run) -> str:
 
 def finding(section: Section) -> str:
     """The result of a task in one or two sentences."""
-    order = sorted(
-        range(len(section.runs)), key=lambda k: section.last[k].interval.centre, reverse=True
-    )
-    if len(order) == 1:
-        return _sentence(section, order[0]) + "."
-    first, rest = order[0], order[1:]
-    lead = f"Best of {len(order)} runs: {_sentence(section, first)}."
-    return f"{lead} {_standing(section, first, rest)}"
+    first, *rest = section.order
+    if not rest:
+        return _sentence(section, first) + "."
+    lead = f"Best of {len(section.runs)} runs: {_sentence(section, first)}."
+    return f"{lead} {_standing(section.lead, first, rest)}"
 
 
 def _sentence(section: Section, place: int) -> str:
     run, score = section.runs[place], section.last[place]
     seeds = f"{len(score.seeds)} seeds" if len(score.seeds) > 1 else "one seed"
     so_far = "" if score.final else f" so far ({score.source}, {count_text(run.step)} steps)"
-    reached = f"reached {score_text(score.interval)} per agent ({seeds})"
     extra = f" and {words}" if (words := extra_text(run)) else ""
     who = f"{run.algorithm} with {sharing_text(run)}{extra}"
-    return f"{who} {reached}{so_far}{_against(section, place)}"
+    told = f"{score_text(score.interval)} per agent"
+    if section.lead is section:
+        return f"{who} reached {told} ({seeds}){so_far}{_against(section, place)}"
+    wins = f"wins {run_text(section.wins, run)} of its battles ({seeds})"
+    return f"{who} {wins}{so_far}{_against_scripts(section.lead, place)}; its return is {told}"
+
+
+def _against_scripts(wins: Section, place: int) -> str:
+    """How the run's wins stand to those of the best scripted team, as far as intervals tell."""
+    if not wins.references or not wins.last[place].range.known:
+        return ""
+    scripts = [item for item in wins.references if item.name not in ("random", "still")]
+    best = (scripts or wins.references)[-1]
+    value = reference_text(wins, best.name)
+    value += "; other seeds may differ" if len(wins.last[place].seeds) == 1 else ""
+    team = f"the best scripted team ({best.label}, " if scripts else f"{best.label} ("
+    verb = {"above": "more than", "open": "not clearly more than", "below": "less than"}
+    return f", {verb[_compare(wins, place, best.name)]} {team}{value})"
 
 
 def _against(section: Section, place: int) -> str:
@@ -136,7 +166,7 @@ def _compare(section: Section, place: int, name: str) -> str:
 
 def _standing(section: Section, first: int, rest: Sequence[int]) -> str:
     """Whether the best run is ahead of the others."""
-    top = section.last[first].interval
+    top, of = section.last[first].interval, " of wins" if section.measure is WON else ""
     if not top.known:
         return "One seed each cannot rank the runs."
     near = []
@@ -145,7 +175,7 @@ def _standing(section: Section, first: int, rest: Sequence[int]) -> str:
         if not other.known or other.high >= top.low:
             near.append(section.runs[place].label)
     if not near:
-        return "Its 95 % interval is clear of all others."
+        return f"Its 95 % interval{of} is clear of all others."
     names = ", ".join(near) if len(near) <= 4 else f"{len(near)} other runs"
     verb = "overlaps those of" if len(near) > 1 else "overlaps that of"
-    return f"Its 95 % interval {verb} {names}: the order among these is open."
+    return f"Its 95 % interval{of} {verb} {names}: the order among these is open."

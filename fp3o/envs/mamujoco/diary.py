@@ -57,6 +57,7 @@ class Diary:
             np.concatenate([now.truncated[None], self.late]),
             self.start,
             *final,
+            np.zeros((*self.start.shape, 0), self.obs.dtype),
         )
         return before[-1].copy(), TimeStep._make(seen)
 

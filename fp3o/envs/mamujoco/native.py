@@ -236,7 +236,7 @@ class Native:
         never = np.zeros(self.num_envs, bool)
         reward = np.zeros((self.num_envs, self.spec.num_agents), self.dtype)
         rest = self._legal, self._alive, reward, never, never, ~never, obs, team
-        return TimeStep._make((obs, team, *rest))
+        return TimeStep._make((obs, team, *rest, np.zeros((self.num_envs, 0), self.dtype)))
 
     def _refuse(self, action: np.ndarray) -> None:
         bad = ~np.isfinite(action) & self._legal

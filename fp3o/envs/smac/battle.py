@@ -5,7 +5,7 @@ symmetric: both sides follow orders by the same rules, and what happens in a loo
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from typing import NamedTuple
 
 import jax
@@ -36,6 +36,8 @@ FIRM = 0.05
 """How easily a unit that stands is pushed, beside one that walks."""
 YIELD = 4.0
 """Who overlaps somebody ahead by a part of 1 / YIELD goes no further."""
+CROWD = 2.0
+"""A side stands together on so many times the area that its units need."""
 PASSING = 0.7
 """Of a push, how much goes to the side of who walks into somebody."""
 
@@ -198,9 +200,7 @@ class Battle:
         dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
         far = jnp.sqrt(dx * dx + dy * dy)
         gap = far - (own.radius[:, None] + own.radius[None])
-        # What lies between the sides, from either of them: (a, v) and (v, a).
-        across = lambda x: (x[:n, n:], x[n:, :n])  # noqa: E731
-        gaps, alives = across(gap), (alive[n:], alive[:n])
+        gaps, alives = self._across(gap), (alive[n:], alive[:n])
 
         target = self._look(units, orders, gaps, alives)
         chosen = self._picked(target)
@@ -209,9 +209,11 @@ class Battle:
         near = self._pick(chosen, gaps)
 
         moving = alive & (units.windup == 0)
-        vx, vy, walks = self._way(units, orders, chosen, has, near, (across(dx), across(dy)))
+        ways = self._across(dx), self._across(dy)
+        vx, vy, walks = self._way(units, orders, chosen, has, near, ways)
         walks = walks & moving
-        push_x, push_y, pace = self._pushes((dx, dy, far), (vx, vy), alive, walks, noise)
+        arrives = (orders.kind == SWEEP) & ~has & self._near_goal(units, orders)
+        push_x, push_y, pace = self._pushes((dx, dy, far), (vx, vy), alive, (walks, arrives), noise)
         x = units.x + pace * vx + jnp.where(alive, push_x, 0.0)
         y = units.y + pace * vy + jnp.where(alive, push_y, 0.0)
         x, y = self._inside(x, y)
@@ -224,17 +226,16 @@ class Battle:
         self, units: Units, able: Array, near: Array, noise: Array
     ) -> tuple[Units, Bool[Array, " u"]]:
         """Attacks begin and wind up; who strikes in this loop."""
-        own = self.facts
-        winding = units.windup > 0
-        begins = able & ~winding & (units.cooldown <= 0) & (near <= own.reach)
+        own, winding = self.facts, units.windup > 0
+        cooldown = jnp.maximum(units.cooldown - 1, 0.0)
+        begins = able & ~winding & (cooldown <= 0) & (near <= own.reach)
         windup = jnp.where(begins, own.windup, units.windup - 1)
         strikes = able & (begins | winding) & (windup <= 0) & (near <= own.reach + own.slop)
         low, high = (x * LOOPS_PER_SECOND for x in PERIOD_NOISE)
         wait = own.period + low + (high - low) * (noise + 1.0) / 2.0
-        cooldown = jnp.where(begins, wait, units.cooldown - 1)
         lost = winding & ~able  # the target died before it was hit: that costs nothing
         windup = jnp.where(lost, 0, jnp.maximum(windup, 0)).astype(jnp.int32)
-        cooldown = jnp.where(lost, 0.0, jnp.maximum(cooldown, 0.0))
+        cooldown = jnp.where(lost, 0.0, jnp.where(begins, wait, cooldown))
         return units._replace(windup=windup, cooldown=cooldown), strikes
 
     def _look(
@@ -258,6 +259,11 @@ class Battle:
             keep = held | (units.windup[side] > 0) | (orders.kind[side] != SWEEP)
             found.append(jnp.where(keep, old, nearest.astype(jnp.int32)))
         return jnp.concatenate(found)
+
+    def _across(self, pairs: Float[Array, "u u"]) -> tuple[Array, Array]:
+        """What lies between the sides, from either of them: `(a, v)` and `(v, a)`."""
+        n = self.num_allies
+        return pairs[:n, n:], pairs[n:, :n]
 
     def _picked(self, target: Int[Array, " u"]) -> tuple[Array, Array]:
         """The targets as masks `(a, v)` and `(v, a)`."""
@@ -298,6 +304,12 @@ class Battle:
         stride = jnp.minimum(own.speed, length) / jnp.maximum(length, 1e-6)
         return to_x * stride, to_y * stride, walks & (length > 0.05)
 
+    def _near_goal(self, units: Units, orders: Orders) -> Bool[Array, " u"]:
+        """Who is so near to where it was sent that its whole side has no more room there."""
+        n, square = self.num_allies, self.facts.separation**2
+        room = CROWD * np.repeat([square[:n].sum(), square[n:].sum()], [n, len(square) - n])
+        return (orders.x - units.x) ** 2 + (orders.y - units.y) ** 2 < room
+
     def _detour(self, units: Units, to_x: Array, to_y: Array) -> tuple[Array, Array]:
         """Around walls: the way to the next cell, where the goal is not in sight."""
         routes = jnp.asarray(self.ground.routes)
@@ -315,31 +327,32 @@ class Battle:
         pairs: tuple[Array, Array, Array],
         way: tuple[Array, Array],
         alive: Array,
-        walks: Array,
+        going: tuple[Array, Array],
         noise: Array,
     ) -> tuple[Array, Array, Array]:
         """Units that overlap are pushed apart; those that stand yield little to those that walk.
 
-        And how much of its way is open to each unit: who walks into somebody slows down.
+        And how much of its way is open to each unit: who walks into somebody slows down, and who
+        arrives where its side was sent stops there, or all would press on one point.
         """
-        own, (dx, dy, far) = self.facts, pairs
+        own, (dx, dy, far), (walks, arrives) = self.facts, pairs, going
         # Two at the very same place: their numbers decide who goes where.
         number = np.arange(len(self.units), dtype=np.float32)
         dx = dx + 1e-4 * (number[None] - number[:, None])
         ground = 1.0 - own.walks_cliffs
         solid = ground[:, None] * ground[None] * (1.0 - np.eye(len(self.units)))
         touch = own.separation[:, None] + own.separation[None]
-        ease = jnp.where(walks, 1.0, FIRM)
-        share = ease[:, None] / (ease[:, None] + ease[None])
         force = jnp.maximum(touch - far, 0.0) * solid * alive[None] / jnp.maximum(far, 1e-3)
-        ahead = force / touch * (way[0][:, None] * dx + way[1][:, None] * dy)
-        open_way = 1.0 - jnp.minimum(YIELD * ahead.max(1) / np.maximum(own.speed, 1e-6), 1.0)
-        force = force * share
+        ahead = (force / touch * (way[0][:, None] * dx + way[1][:, None] * dy)).max(1)
+        open_way = 1.0 - jnp.minimum(YIELD * ahead / np.maximum(own.speed, 1e-6), 1.0)
+        open_way = jnp.where(walks & ~(arrives & (ahead > 0)), open_way, 0.0)
+        ease = jnp.where(walks, 1.0, FIRM)
+        force = force * (ease[:, None] / (ease[:, None] + ease[None]))
         # Who walks into somebody passes on the side where there is more room, or on either.
         left = way[0][:, None] * dy - way[1][:, None] * dx + 1e-4 * noise[:, None]
-        aside = PASSING * jnp.sign(left) * walks[:, None]
+        aside = PASSING * jnp.sign(left) * (walks & ~arrives)[:, None]
         push_x, push_y = (force * (aside * dy - dx)).sum(1), (-force * (aside * dx + dy)).sum(1)
-        return push_x, push_y, jnp.where(walks, open_way, 0.0)
+        return push_x, push_y, open_way
 
     def _inside(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Back to where one can stand."""
@@ -370,45 +383,61 @@ class Battle:
     ) -> Units:
         """What hits in this loop, who dies of it, and who heals."""
         own = self.facts
-        delayed = (own.second > 0) | (own.missile > 0) | (own.lance > 0)
-        at_once = strikes & ~(own.missile > 0) & ~(own.lance > 0) & ~(own.blast > 0)
-        reach = self._pick(chosen, (far[: self.num_allies, self.num_allies :],
-                                    far[self.num_allies :, : self.num_allies]))  # fmt: skip
-        flight = np.maximum(own.second, own.lance)
-        time = jnp.where(own.missile > 0, reach / np.where(own.missile > 0, own.missile, 1), flight)
-        lands = (units.flight == 1) & (alive | ~(own.second > 0))
-        sent = strikes & delayed
-        flight = jnp.where(
-            sent, jnp.maximum(jnp.round(time), 1), jnp.maximum(units.flight - 1, 0)
-        ).astype(jnp.int32)
-        raw, hits = self._blows(at_once, chosen)
-        if delayed.any():
-            direct = lands & ~(own.lance > 0)
-            late = self._blows(direct, self._picked(units.prey))
-            raw, hits = raw + late[0], hits + late[1]
-        aim = units.aim
-        if (own.lance > 0).any():
-            burnt = self._burns(units, lands)
-            raw, hits = raw + burnt[0], hits + burnt[1]
-            aim = jnp.where(sent[:, None], self._line(units, chosen), aim)
-        bursts = units.bursting
-        if (own.blast > 0).any():
-            bursts = bursts | (strikes & (own.blast > 0))
-            blown = self._bursts(bursts, far)
-            raw, hits = raw + blown[0], hits + blown[1]
+        raw, hits = self._harm(units, strikes, chosen, far, alive)
+        units = self._send(units, strikes, chosen, far)
         hp, shield = suffer(units.hp, units.shield, raw, hits, own.armour)
-        if (own.blast > 0).any():
-            hp = jnp.where(strikes & (own.blast > 0), 0.0, hp)
+        hp = jnp.where(strikes & (own.blast > 0), 0.0, hp)
         unhurt = jnp.where((raw > 0) & alive, 0.0, units.unhurt + 1)
-        lives = hp > 0
-        hp = jnp.where(lives, jnp.minimum(hp + own.regeneration, own.hp), 0.0)
-        back = jnp.where(unhurt > SHIELD_PAUSE * LOOPS_PER_SECOND, SHIELD_REGENERATION, 0.0)
-        shield = jnp.where(lives, jnp.minimum(shield + back / LOOPS_PER_SECOND, own.shield), 0.0)
-        return units._replace(
-            hp=hp, shield=shield, unhurt=unhurt, flight=flight,
-            prey=jnp.where(sent, units.target, units.prey), aim=aim,
-            bursting=alive & ~lives & (own.blast > 0) & ~strikes,
-        )  # fmt: skip
+        bursting = alive & (hp <= 0) & (own.blast > 0) & ~strikes
+        units = units._replace(hp=hp, shield=shield, unhurt=unhurt, bursting=bursting)
+        return self._recover(units)
+
+    def _harm(
+        self, units: Units, strikes: Array, chosen: tuple[Array, Array], far: Array, alive: Array
+    ) -> tuple[Array, Array]:
+        """Damage and number of hits that every unit gets, of all kinds of weapons together."""
+        own = self.facts
+        # What the dead have shot still flies, but they strike no second time.
+        lands = (units.flight == 1) & (alive | ~(own.second > 0))
+        at_once = strikes & ~(own.missile > 0) & ~(own.lance > 0) & ~(own.blast > 0)
+        blows = [self._blows(at_once, chosen)]
+        if self._delayed.any():
+            blows.append(self._blows(lands & ~(own.lance > 0), self._picked(units.prey)))
+        if (own.lance > 0).any():
+            blows.append(self._burns(units, lands))
+        if (own.blast > 0).any():
+            blows.append(self._bursts(units.bursting | (strikes & (own.blast > 0)), far))
+        raw, hits = (reduce(jnp.add, part) for part in zip(*blows, strict=True))
+        return raw, hits
+
+    @cached_property
+    def _delayed(self) -> np.ndarray:
+        """(u,): whose attacks hit, for the first or the second time, after a while."""
+        own = self.facts
+        return (own.second > 0) | (own.missile > 0) | (own.lance > 0)
+
+    def _send(self, units: Units, strikes: Array, chosen: tuple[Array, Array], far: Array) -> Units:
+        """Missiles, lances and second blows set out; those on their way come nearer."""
+        own, sent = self.facts, strikes & self._delayed
+        away, flies = self._pick(chosen, self._across(far)), own.missile > 0
+        wait = np.maximum(own.second, own.lance)
+        time = jnp.where(flies, away / np.where(flies, own.missile, 1), wait)
+        left = jnp.maximum(units.flight - 1, 0)
+        flight = jnp.where(sent, jnp.maximum(jnp.round(time), 1), left).astype(jnp.int32)
+        if (own.lance > 0).any():
+            units = units._replace(
+                aim=jnp.where(sent[:, None], self._line(units, chosen), units.aim)
+            )
+        return units._replace(flight=flight, prey=jnp.where(sent, units.target, units.prey))
+
+    def _recover(self, units: Units) -> Units:
+        """The living get health back, and shields a while after they were hit."""
+        own, lives = self.facts, units.hp > 0
+        hp = jnp.where(lives, jnp.minimum(units.hp + own.regeneration, own.hp), 0.0)
+        rested = units.unhurt > SHIELD_PAUSE * LOOPS_PER_SECOND
+        back = jnp.where(rested, SHIELD_REGENERATION, 0.0) / LOOPS_PER_SECOND
+        shield = jnp.where(lives, jnp.minimum(units.shield + back, own.shield), 0.0)
+        return units._replace(hp=hp, shield=shield)
 
     def _blows(self, strikes: Array, chosen: tuple[Array, Array]) -> tuple[Array, Array]:
         """Damage and number of hits that every unit gets from those that strike."""

@@ -9,17 +9,28 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.base import Sight
-from fp3o.envs.smac.battle import ATTACK, MOVE, NOBODY, STOP, SWEEP, Battle, Orders, Units, battle
-from fp3o.envs.smac.maps import kinds
+from fp3o.envs.smac.battle import (
+    ATTACK,
+    LOOPS,
+    MOVE,
+    NOBODY,
+    STOP,
+    SWEEP,
+    Battle,
+    Orders,
+    Units,
+    battle,
+)
+from fp3o.envs.smac.maps import FAMILY, kinds
 from fp3o.envs.smac.sight import FIRST, HEADINGS, STILL, Eyes
+from fp3o.envs.smac.units import LOOPS_PER_SECOND
 from fp3o.spaces import Discrete, EnvSpec
 
-FAMILY = "smac"
-LAYOUTS = ("paper", "smac")
 STRIDE = 2.0
 """How far away the point is that a move is ordered to."""
 KILL, WIN, WHOLE = 10.0, 200.0, 20.0
 """Paid for a kill and for a victory; a faultless episode is scaled to `WHOLE`."""
+OUTCOMES = ("won", "dead_allies", "dead_enemies")
 
 
 class State(NamedTuple):
@@ -38,6 +49,11 @@ class Skirmish:
     name: str
     layout: str = "paper"
 
+    @property
+    def dt(self) -> float:
+        """Seconds a step lasts, as long as the game runs at its normal speed."""
+        return LOOPS / LOOPS_PER_SECOND
+
     @cached_property
     def battle(self) -> Battle:
         """The simulator."""
@@ -48,7 +64,7 @@ class Skirmish:
         """What is seen."""
         return Eyes(self.battle, self.layout)
 
-    @cached_property
+    @property
     def spec(self) -> EnvSpec:
         """The task's facts."""
         own = kinds(self.battle.map.allies)
@@ -61,6 +77,7 @@ class Skirmish:
             state,
             tuple(map(order.index, own)),
             truncates=True,
+            outcomes=OUTCOMES,
         )
 
     @cached_property
@@ -93,6 +110,12 @@ class Skirmish:
         obs, team = self.eyes.look(state.units, state.last)
         alive = state.units.hp[: self.battle.num_allies] > 0
         return Sight(obs, team, self.eyes.legal(state.units), alive)
+
+    def outcome(self, state: State) -> Float[Array, " o"]:
+        """Whether it is won, and how many have fallen on each side."""
+        n, fallen = self.battle.num_allies, state.units.hp <= 0
+        ours, theirs = fallen[:n], fallen[n:]
+        return jnp.stack([theirs.all() & ~ours.all(), ours.sum(), theirs.sum()]).astype(float)
 
     def orders(self, units: Units, action: Int[Array, " a"]) -> Orders:
         """The agents' actions, and what the enemies are told."""

@@ -1,5 +1,6 @@
 """The published maps: who fights whom, where they start and what the enemies are told."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,6 +9,10 @@ import numpy as np
 from fp3o.envs.smac.terrain import SIZE
 from fp3o.envs.smac.units import UNITS, Number
 
+FAMILY, REAL = "smac", "starcraft2"
+"""The simulator, and the same maps in the game itself."""
+LAYOUTS = ("paper", "smac")
+"""Of what agents see: the paper's (MAPPO's), and that of SMAC itself."""
 Point = tuple[Number, Number]
 
 
@@ -109,6 +114,27 @@ MAPS: Mapping[str, Map] = {
     ),
 }  # fmt: skip
 """The maps by name."""
+
+
+def summary(name: str) -> str:
+    """Who fights whom, in words."""
+    sides = MAPS[name].allies, MAPS[name].enemies
+    return " against ".join(map(_words, sides))
+
+
+def agents(name: str) -> int:
+    """The size of the team."""
+    return len(kinds(MAPS[name].allies))
+
+
+def _words(groups: tuple[Group, ...]) -> str:
+    """`3 stalkers, 5 zealots`."""
+    plurals = {"colossus": "colossi"}
+    counts = Counter(kinds(groups))
+    names = {kind: plurals.get(kind, f"{kind}s").replace("_", " ") for kind in counts}
+    return ", ".join(
+        f"{n} {names[kind] if n > 1 else kind.replace('_', ' ')}" for kind, n in counts.items()
+    )
 
 
 def kinds(groups: tuple[Group, ...]) -> list[str]:

@@ -1,0 +1,325 @@
+"""Environments in processes of their own, watched over: what breaks is replaced and counted.
+
+A `Crew` knows nothing of the game. Each of its workers owns a place: an object, made in the
+worker's process by a factory that can be pickled, whose `reset()` and `step(action)` return tuples
+of arrays of known shapes. A worker that dies, does not answer in time or answers nonsense is ended
+with everything it has started, and another one takes its place.
+
+Worker processes import this module, so it needs NumPy only: they start in a moment.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+Reply = tuple[np.ndarray, ...]
+
+START = (
+    "import sys; sys.path[:] = sys.argv[3:]; from fp3o.envs.workers import serve; "
+    "serve(*map(int, sys.argv[1:3]))"
+)
+"""What a worker runs: told are its end of the pipe, our number, and where we find modules."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+GOODBYE = 10.0
+"""Seconds that workers have to close what they own."""
+TAIL = 2000
+"""Letters of a worker's last words that are told."""
+
+
+class WorkersError(RuntimeError):
+    """Workers fail again and again; the message says how, and what to do."""
+
+
+class Place(Protocol):
+    """What a worker owns."""
+
+    def reset(self) -> Reply:
+        """Begin an episode."""
+        ...
+
+    def step(self, action: Any) -> Reply:
+        """Play an action."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Field(NamedTuple):
+    """An array of an answer."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class Patience(NamedTuple):
+    """How long to wait, and how often to try again."""
+
+    reset: int | float = 300.0
+    """Seconds an episode may take to begin, the start of the worker and of its game included."""
+    step: int | float = 60.0
+    """Seconds a step may take."""
+    restarts: int = 3
+    """Of one worker, in succession, without a finished step."""
+
+
+@dataclass
+class Losses:
+    """What went wrong since the beginning."""
+
+    crashed: int = 0
+    hung: int = 0
+    garbage: int = 0
+    restarts: int = 0
+    steps: int = 0
+    """Steps of episodes that could not be played to their ends."""
+
+
+class FailureError(Exception):
+    """A worker has failed: `crashed`, `hung` or (returned) `garbage`."""
+
+    def __init__(self, reason: str, words: str):
+        super().__init__(reason, words)
+        self.reason, self.words = reason, words
+
+
+class Worker:
+    """One process and the pipe to it."""
+
+    def __init__(self, make: Callable[[int], Place], seed: int):
+        if os.name != "posix":
+            raise WorkersError("worker processes need Linux or macOS; on Windows, use WSL")
+        self._asked = 0
+        self._link, far = Pipe()
+        self._words = tempfile.TemporaryFile("a+b")  # noqa: SIM115
+        told = map(str, (far.fileno(), os.getpid()))
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", "-c", START, *told, *sys.path],
+            stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT,
+            pass_fds=(far.fileno(),), env={**os.environ, **ONE_THREAD},
+            start_new_session=True,  # so that it can be ended with all that it starts
+        )  # fmt: skip
+        far.close()
+        self._send((make, seed))
+
+    def ask(self, name: str, *args: Any) -> None:
+        """Give an order."""
+        self._asked += 1
+        self._send((self._asked, name, args))
+
+    def hear(self, deadline: float) -> Any:
+        """The answer to the last order."""
+        try:
+            while self._link.poll(max(0.0, deadline - time.monotonic())):
+                number, answer, trouble = self._link.recv()
+                if trouble:
+                    raise FailureError("crashed", trouble)
+                if number == self._asked:  # not one that an interruption has left behind
+                    return answer
+        except (EOFError, OSError):
+            raise FailureError("crashed", "") from None
+        except FailureError:
+            raise
+        except Exception as error:
+            raise FailureError("garbage", f"an answer that cannot be read: {error!r}") from error
+        raise FailureError("hung", "no answer in time")
+
+    def kill(self) -> tuple[str, str]:
+        """End it and all that it has started; how it ended, and the last words it printed."""
+        # A process that nobody has waited for keeps its number, so the right ones are ended.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        code = self._process.wait()
+        self._link.close()
+        with self._words as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            words = file.read().decode(errors="replace").strip()
+        return f"exit code {code}" if code >= 0 else f"ended by signal {-code}", words
+
+    def _send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # it is gone: seen when its answer is awaited
+            self._link.send(message)
+
+
+class Crew:
+    """Workers that are given orders together. They are started when they are first needed.
+
+    A failure ends the worker's episode; the rest goes on. All processes end with the crew, or at
+    the latest with this process, however it ends.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], Place],
+        form: Sequence[Field],
+        num_workers: int,
+        patience: Patience = Patience(),  # noqa: B008
+    ):
+        self.make, self.form, self.patience = make, tuple(form), patience
+        self.losses = Losses()
+        self.seeds = list(range(num_workers))
+        """What the next places are made with."""
+        self.steps = np.zeros(num_workers, np.int64)
+        """Steps of each worker's episode."""
+        self._strikes = [0] * num_workers
+        self._workers: list[Worker | None] = [None] * num_workers
+        weakref.finalize(self, dismiss, self._workers)
+
+    def reset(self, who: Sequence[int]) -> list[Reply]:
+        """Begin an episode in some of the workers, with new workers if need be."""
+        answers: dict[int, Reply] = {}
+        self.steps[list(who)] = 0
+        while missing := [i for i in who if i not in answers]:
+            answers |= self._order(dict.fromkeys(missing, ("reset",)), self.patience.reset)
+        return [answers[i] for i in who]
+
+    def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
+        """Play an action in some of the workers; where no answer comes, the episode is lost."""
+        orders = {i: ("step", action) for i, action in actions.items()}
+        answers = self._order(orders, self.patience.step)
+        for i in answers:
+            self.steps[i] += 1
+            self._strikes[i] = 0
+        return answers
+
+    def close(self) -> None:
+        """End all workers; a later order starts new ones."""
+        dismiss(self._workers)
+
+    def _order(self, orders: Mapping[int, tuple[Any, ...]], limit: int | float) -> dict[int, Reply]:
+        """The answers of those that gave one; the others are out of work now."""
+        for i, order in orders.items():
+            self._worker(i).ask(*order)
+        deadline, answers, failures = time.monotonic() + limit, {}, {}
+        for i in orders:
+            try:
+                answers[i] = self._checked(self._worker(i).hear(deadline))
+            except FailureError as failure:
+                failures[i] = failure
+        told = [self._lose(i, failure) for i, failure in failures.items()]
+        for text in told:  # last: a warning may be made an error
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+        return answers
+
+    def _worker(self, i: int) -> Worker:
+        worker = self._workers[i]
+        if worker is None:
+            try:
+                worker = self._workers[i] = Worker(self.make, self.seeds[i])
+            except OSError as error:
+                raise WorkersError(f"worker {i} cannot be started: {error}") from error
+        return worker
+
+    def _checked(self, answer: Any) -> Reply:
+        if found := nonsense(answer, self.form):
+            raise FailureError("garbage", found)
+        return answer
+
+    def _lose(self, i: int, failure: FailureError) -> str:
+        """Count a failure and make room for another worker; what happened, in a sentence."""
+        ending, printed = self._worker(i).kill()
+        self._workers[i] = None
+        steps, self.steps[i] = int(self.steps[i]), 0
+        self.seeds[i] += 1  # what this one has led to should not happen again
+        self._strikes[i] += 1
+        losses, reason = self.losses, failure.reason
+        setattr(losses, reason, getattr(losses, reason) + 1)
+        losses.steps += steps
+        words = failure.words.strip() or ending
+        if self._strikes[i] > self.patience.restarts:
+            self.close()
+            raise WorkersError(
+                f"worker {i} failed {self._strikes[i]} times in succession without finishing a "
+                f"step; at last: {reason}, {words}\nThe last words it printed: "
+                f"{printed or '(none)'}\nSee what `fp3o doctor` says about its game"
+            )
+        losses.restarts += 1
+        return (
+            f"worker {i}: {reason}, {words.splitlines()[-1]}; its episode ends after {steps} "
+            "steps as one cut by a time limit, and another worker is started"
+        )
+
+
+def nonsense(answer: Any, form: Sequence[Field]) -> str | None:
+    """What is wrong with an answer, if anything."""
+    if not isinstance(answer, tuple) or len(answer) != len(form):
+        return f"an answer that is no tuple of {len(form)} arrays: {str(answer)[:100]}"
+    for (name, shape, dtype), x in zip(form, answer, strict=True):
+        if not isinstance(x, np.ndarray):
+            return f"{name} is a {type(x).__name__}, not an array"
+        if x.shape != shape or x.dtype != dtype:
+            return f"{name} is {x.dtype}{x.shape}, expected {np.dtype(dtype)}{shape}"
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
+            return f"{name} is not finite"
+    return None
+
+
+def dismiss(workers: list[Worker | None]) -> None:
+    """End workers, those that can with everything put away."""
+    there = [worker for worker in workers if worker]
+    workers[:] = [None] * len(workers)
+    for worker in there:
+        worker.ask("close")
+    deadline = time.monotonic() + GOODBYE
+    for worker in there:
+        with contextlib.suppress(FailureError):
+            worker.hear(deadline)
+        worker.kill()
+
+
+def serve(pipe: int, parent: int) -> None:
+    """A worker's life: obey until told to close, or until nobody is left to tell."""
+    threading.Thread(target=_stay_with, args=(parent,), daemon=True).start()
+    link = Connection(pipe)
+    try:
+        _obey(link)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            link.send((0, None, traceback.format_exc()))
+    finally:
+        _leave()
+
+
+def _obey(link: Connection) -> None:
+    make, seed = link.recv()
+    place = make(seed)
+    while (order := _next(link))[1] != "close":
+        number, name, args = order
+        link.send((number, getattr(place, name)(*args), None))
+    place.close()
+
+
+def _next(link: Connection) -> tuple[int, str, tuple[Any, ...]]:
+    try:
+        return link.recv()
+    except EOFError:
+        return 0, "close", ()
+
+
+def _stay_with(parent: int) -> None:
+    """Leave when the parent has gone, even if the place hangs."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    _leave()
+
+
+def _leave() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
