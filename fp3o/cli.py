@@ -228,23 +228,26 @@ def evaluate(argv: Sequence[str]) -> int:
         return 0
     how = "drawn" if options.stochastic else "most likely"
     table = Table(title=f"{found['task']}: {options.episodes} episodes, {how} actions")
-    for title in ("policy", "return of an agent", "spread of episodes", "team's sum"):
+    outcomes = [name.replace("_", " ") for name in found["policies"][0]["outcomes"]]
+    for title in ("policy", "return of an agent", "spread of episodes", *outcomes):
         table.add_column(title, justify="left" if title == "policy" else "right")
     for row in found["policies"]:
-        add_result(table, row["name"], row, found["agents"])
+        add_result(table, row["name"], row)
     table.add_section()
     for name, row in found["references"].items():
-        add_result(table, f"[dim]{name}[/]", row, found["agents"])
+        add_result(table, f"[dim]{name}[/]", row)
     Console().print(table)
     return 0
 
 
-def add_result(table: Table, name: str, row: Any, agents: int) -> None:
+def add_result(table: Table, name: str, row: Any) -> None:
     """One line of the table of an evaluation."""
+    outcomes = [
+        f"{100 * x:.1f} %" if key == "won" else f"{x:.2f}" for key, x in row["outcomes"].items()
+    ]
     table.add_row(
-        name, f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}",
-        f"{agents * row['return']:.2f}",
-    )  # fmt: skip
+        name, f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}", *outcomes
+    )
 
 
 @dataclass

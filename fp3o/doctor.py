@@ -70,7 +70,7 @@ def _devices() -> list[Finding]:
 
 
 def _tasks() -> list[Finding]:
-    """Every task is made and stepped once."""
+    """Every task is made, and stepped once (pure games: traced, which takes much less time)."""
     from fp3o.tasks import TASKS
 
     findings, well = [], 0
@@ -98,7 +98,7 @@ def _play(game: Any) -> None:
         env = game.batch(1)
         env.step(env.reset(jax.random.key(0))[0], action[None])
     else:
-        game.step(game.reset(jax.random.key(0)), action, jax.random.key(1))
+        jax.eval_shape(lambda key: game.step(game.reset(key), action, key), jax.random.key(0))
 
 
 def _disk() -> list[Finding]:
@@ -140,7 +140,7 @@ def table(findings: list[Finding]) -> Table:
     """The findings for people."""
     shown = Table(title="fp3o doctor", title_justify="left", title_style="bold", box=box.SIMPLE)
     for name in ("", "what", "found", "fix"):
-        shown.add_column(name, no_wrap=name != "found")
+        shown.add_column(name, no_wrap=name in ("", "what"), overflow="fold")
     for finding in findings:
         mark = "[green]ok[/]" if finding.well else "[red]no[/]" if finding.needed else "[dim]-[/]"
         fix = "" if finding.well else finding.fix

@@ -123,7 +123,7 @@ def evaluate(
         program = _player(replace(plan, seed=0))
         actor = read_actor(policy, program.setup)
         played = judge(program, plan, actor, episodes, (ASKED,), deterministic)
-        rows.append({"name": name, **summary(played, spec.outcomes)})
+        rows.append({"name": name, **summary(played, program.setup.spec.outcomes)})
     assert spec is not None  # `folders` names at least one
     task, _, variant = spec.name.partition(":")
     return {

@@ -2,7 +2,7 @@
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,9 @@ def render(
     step = jax.jit(env.step) if env.traced else env.step
     for episode in range(episodes):
         begun = env.reset(jax.random.key(seed + episode))
-        shots = film(policy, partial(task.picture, game), step, begun, episode, every)
+        shots = film(
+            policy, partial(task.picture, game), step, begun, episode, every, env.spec.outcomes
+        )
         for shot in itertools.islice(shots, int(seconds * speed)):
             frames.append(shot)
             tell(f"filming: {len(frames)} pictures, episode {episode + 1} of {episodes}")
@@ -72,6 +74,7 @@ def film(
     begun: tuple[Any, TimeStep],
     episode: int,
     every: int,
+    outcomes: Sequence[str] = (),
 ) -> Iterator[np.ndarray]:
     """The pictures of one episode, one in `every` steps; the last one stays a moment."""
     state, now = begun
@@ -86,8 +89,14 @@ def film(
         if now.terminated[0] | now.truncated[0]:
             break
     # The environment has begun another episode; the last thing to see is what was before.
-    final = picture(before, f"episode {episode + 1}   end   return {earned:.2f}")
+    final = picture(before, f"episode {episode + 1}   {_end(outcomes, now)}   return {earned:.2f}")
     yield from itertools.repeat(final, 6)
+
+
+def _end(outcomes: Sequence[str], now: TimeStep) -> str:
+    """How the episode ended, in a word."""
+    outcome = dict(zip(outcomes, now.outcome[0].tolist(), strict=True))
+    return ("won" if outcome["won"] else "not won") if "won" in outcome else "end"
 
 
 def write_film(path: Path, frames: list[np.ndarray], fps: int) -> None:

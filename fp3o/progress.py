@@ -77,13 +77,15 @@ class Status:
 
 
 def describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return with its spread over seeds, largest KL of an agent, open gates: as words."""
+    """Return, wins, largest KL of an agent and open gates, with spreads over seeds: as words."""
     words = {}
-    for name, key in (("return", "episode_return"), ("evaluation", "eval_return")):
-        values = [row[key] for row in rows if row.get(key) is not None]
-        if values:
-            spread = f" ± {np.std(values):.2f}" if len(values) > 1 else ""
-            words[name] = f"{np.mean(values):.2f}{spread}"
+    for name, kind in (("return", "episode"), ("evaluation", "eval")):
+        for key, scale, digits, unit in (("return", 1, 2, ""), ("won", 100, 0, " % won")):
+            values = [scale * x for row in rows if (x := row.get(f"{kind}_{key}")) is not None]
+            if values:
+                spread = f" ± {np.std(values):.{digits}f}" if len(values) > 1 else ""
+                text = f"{np.mean(values):.{digits}f}{spread}{unit}"
+                words[name] = f"{words[name]}, {text}" if name in words else text
     if kls := [np.max(row["kl"][-1]) for row in rows if row.get("kl")]:
         words["KL"] = f"{np.max(kls):.4f}"
     if any(row.get("certified") is not None for row in rows):

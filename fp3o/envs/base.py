@@ -136,8 +136,9 @@ class Vectorised:
         played, reward, terminated, truncated = self.game.step(old, action, step_key)
         final, ended = self.game.sight(played), terminated | truncated
         fresh = self.game.reset(reset_key)
-        new = jax.tree.map(lambda a, b: jnp.where(ended, a, b), fresh, played)
-        sight = self.game.sight(new)
+        # Where all episodes begin alike this is seen once, not once in every environment.
+        begun = fresh, self.game.sight(fresh)
+        new, sight = jax.tree.map(lambda a, b: jnp.where(ended, a, b), begun, (played, final))
         ends, outcome = (terminated, truncated, ended), self._outcome(played)
         step = TimeStep(*sight, reward, *ends, final.obs, final.state, outcome)
         return (new, key), step

@@ -47,7 +47,7 @@ def parts(map_name: str = "*") -> list[Part]:
     return [
         Part(
             "SMAC", _package(),
-            "pip install git+https://github.com/oxwhirl/smac.git (not `smac` from PyPI)",
+            "pip install git+https://github.com/oxwhirl/smac.git (pip's `smac` is another one)",
         ),
         Part(
             "StarCraft II", str(home) if (home / "Versions").is_dir() else "",
@@ -67,7 +67,7 @@ def folder() -> Path:
 
 
 def _package() -> str:
-    """SMAC's version. On PyPI `smac` is another package, which has no such folder."""
+    """SMAC's version. Another package has the same name; it has no such folder."""
     spec = find_spec("smac")
     places = (spec and spec.submodule_search_locations) or []
     if not any((Path(place) / "env" / "starcraft2").is_dir() for place in places):
