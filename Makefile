@@ -46,3 +46,4 @@ bench: $(BIN)/.installed-dev
 	$(BIN)/python benchmarks/update.py
 	$(BIN)/python benchmarks/particles.py
 	$(BIN)/python benchmarks/mamujoco.py
+	$(BIN)/python benchmarks/battles.py

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fp3o.algorithms import ALGORITHMS, Algorithm
+    from fp3o.check import check_env
     from fp3o.config import Config, Rates, paper_time_limits
     from fp3o.envs.base import Env, Game, Vectorised
     from fp3o.envs.probe import PROBES, probe
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "algorithms": ("ALGORITHMS", "Algorithm"),
+    "check": ("check_env",),
     "config": ("Config", "Rates", "paper_time_limits"),
     "envs.base": ("Env", "Game", "Vectorised"),
     "envs.probe": ("PROBES", "probe"),
@@ -81,6 +83,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "State",
     "TimeStep",
     "Vectorised",
+    "check_env",
     "evaluate",
     "make",
     "paper_time_limits",

@@ -353,6 +353,39 @@ def list_all(argv: Sequence[str]) -> None:
 
 
 @dataclass
+class Check:
+    """Options of `check`."""
+
+    env: Name
+    """A task (`fp3o list`), also with a variant, as in `mpe/simple_spread:mpe2`."""
+    num_envs: int = 4
+    """Environments played together."""
+    steps: int = 200
+    """Steps of each."""
+    seed: int = 0
+    """Of the actions and the environments."""
+    json: bool = False
+    """Print JSON."""
+
+
+def check(argv: Sequence[str]) -> int:
+    """Play an environment at random and name everything that does not fit, with its cure."""
+    options = ask(Check, argv, "check", check)
+    from fp3o.check import check_env
+
+    with Console(stderr=True).status("playing it three times ..."):
+        found = check_env(
+            options.env, num_envs=options.num_envs, steps=options.steps, seed=options.seed
+        )
+    if options.json:
+        problems = [problem._asdict() for problem in found.problems]
+        print(json.dumps({"well": found.well, "problems": problems, **found.numbers}, indent=2))
+    else:
+        print(found)
+    return int(not found.well)
+
+
+@dataclass
 class Doctor:
     """Options of `doctor`."""
 
@@ -431,6 +464,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "report": report,
     "export": export,
     "list": list_all,
+    "check": check,
     "doctor": doctor,
     "experiment": experiment,
 }
