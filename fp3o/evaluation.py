@@ -151,7 +151,7 @@ def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
         activation=card.activation, agent_id=card.agent_id, layer_norm=card.layer_norm,
         num_envs=1, rollout=1, chunk=1,
     )  # fmt: skip
-    part = min(episodes, 500)
+    part = min(episodes, find(task).together)
     return Plan(task=task, variant=variant or None, config=config, seed=seed, eval_episodes=part)
 
 

@@ -35,6 +35,8 @@ class Task:
     picture: Callable[[Any, Any, str], np.ndarray] | None = None
     """Game, state of a batch and caption -> the batch's first environment as a picture."""
     presets: Mapping[str, Settings] = field(default_factory=dict)
+    together: int = 500
+    """Episodes that may be played at once where somebody asks for many."""
 
     def game(self, variant: str | None = None) -> Game | HostGame:
         """The task under one of its variants; some take options, as in `paper:obsk=2`."""
@@ -127,6 +129,7 @@ def _real(name: str) -> Task:
     return Task(
         f"{battles.REAL}/{name}", f"StarCraft II: {battles.summary(name)}",
         partial(_starcraft, name), battles.MAPS[name].limit, battles.LAYOUTS, presets=presets,
+        together=8,
     )  # fmt: skip
 
 

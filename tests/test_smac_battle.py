@@ -388,3 +388,17 @@ def test_nobody_leaves_the_ground_or_stands_in_another(name: str) -> None:
 def test_ten_thousand_steps(name: str) -> None:
     """The same on every map."""
     check(wander(skirmish(name, "smac"), 40, 250))
+
+
+def test_nobody_moves_a_building() -> None:
+    """Stalkers that walk into the crawler do not push it."""
+    game = skirmish("2s_vs_1sc", "paper")
+    fight = game.battle
+    units = fight.start()
+    x, y = units.x.at[:2].set(jnp.asarray([13.0, 15.0])), units.y.at[:2].set(19.2)
+    units = units._replace(x=x, y=y)
+    goal = jnp.asarray([14.0, 14.0, 14.0]), jnp.asarray([22.0, 22.0, 20.0])
+    orders = Orders(jnp.asarray([MOVE, MOVE, STOP]), *goal, jnp.full(3, -1))
+    for key in jax.random.split(jax.random.key(0), 5):
+        units = fight.advance(units, orders, key)
+    np.testing.assert_allclose((units.x[2], units.y[2]), (14.0, 20.0), atol=1e-5)

@@ -339,15 +339,15 @@ class Battle:
         # Two at the very same place: their numbers decide who goes where.
         number = np.arange(len(self.units), dtype=np.float32)
         dx = dx + 1e-4 * (number[None] - number[:, None])
-        ground = 1.0 - own.walks_cliffs
-        solid = ground[:, None] * ground[None] * (1.0 - np.eye(len(self.units)))
+        high = own.walks_cliffs  # those that step over cliffs step over the others, too
+        solid = (high[:, None] == high[None]) * (1.0 - np.eye(len(self.units)))
         touch = own.separation[:, None] + own.separation[None]
         force = jnp.maximum(touch - far, 0.0) * solid * alive[None] / jnp.maximum(far, 1e-3)
         ahead = (force / touch * (way[0][:, None] * dx + way[1][:, None] * dy)).max(1)
         open_way = 1.0 - jnp.minimum(YIELD * ahead / np.maximum(own.speed, 1e-6), 1.0)
         open_way = jnp.where(walks & ~(arrives & (ahead > 0)), open_way, 0.0)
-        ease = jnp.where(walks, 1.0, FIRM)
-        force = force * (ease[:, None] / (ease[:, None] + ease[None]))
+        ease = jnp.where(walks, 1.0, FIRM) * (own.speed > 0)  # nobody moves a building
+        force = force * (ease[:, None] / jnp.maximum(ease[:, None] + ease[None], 1e-9))
         # Who walks into somebody passes on the side where there is more room, or on either.
         left = way[0][:, None] * dy - way[1][:, None] * dx + 1e-4 * noise[:, None]
         aside = PASSING * jnp.sign(left) * (walks & ~arrives)[:, None]
