@@ -107,10 +107,10 @@ def check_env(
 
 def _batch(env: str | Game | HostGame | Env, num_envs: int) -> Env:
     if isinstance(env, str):
-        from fp3o.tasks import find
+        from fp3o.tasks import locate
 
-        name, _, variant = env.partition(":")
-        return find(name).env(variant or None, num_envs)
+        task, variant = locate(env)
+        return task.env(variant, num_envs)
     if hasattr(env, "traced"):
         return env  # pyright: ignore
     return batch_of(env, num_envs)  # pyright: ignore

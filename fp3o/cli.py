@@ -98,7 +98,7 @@ def train(argv: Sequence[str]) -> int:
     from fp3o.progress import display
     from fp3o.run import arrange, start
 
-    words = list(argv)
+    words = with_variant(list(argv))
     task = words[0] if words and not words[0].startswith("-") else None
     # The defaults depend on these two, so they are read before the options are made.
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -106,6 +106,7 @@ def train(argv: Sequence[str]) -> int:
     early.add_argument("--config")
     told, _ = early.parse_known_args(words)
     plan = arrange(task, told.preset, told.config, {})
+    words = [plan.task, *words[1:]] if task else words
     options = ask(train_options(plan), words, "train", train)
     if options.task != plan.task:
         raise ValueError(f"name the task first: fp3o train {options.task} ...")
@@ -115,6 +116,25 @@ def train(argv: Sequence[str]) -> int:
     style = "quiet" if options.quiet else "auto"
     run = start(change(plan, chosen).check(), options.out, display(style), options.loggers)
     return conclude(run, options.quiet)
+
+
+def with_variant(words: list[str]) -> list[str]:
+    """Options of the environment, `--env.n 3`, as a part of the variant, `default:env.n=3`."""
+    variant, inside, rest, left = "default", [], [], iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        if name.startswith("--env.") or name == "--variant":
+            value = value if equals else next(left, "")
+            if name == "--variant":
+                variant = value
+            else:
+                inside.append(f"{name[2:]}={value}")
+        else:
+            rest.append(word)
+    if not inside:
+        return words
+    joint = "," if ":" in variant else ":"
+    return [*rest, "--variant", variant + joint + ",".join(inside)]
 
 
 def train_options(plan: Any) -> type:

@@ -21,7 +21,7 @@ from fp3o.plan import Plan
 from fp3o.policy import Policy
 from fp3o.program import Program
 from fp3o.rollout import Played
-from fp3o.tasks import find
+from fp3o.tasks import find, locate
 
 LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
 """Purposes of random streams: the final evaluations, those on demand, scripted policies, those in
@@ -58,11 +58,9 @@ def judge(
     They are played in equal parts, so evaluations of all lengths share one compiled program.
     """
     part = min(plan.eval_episodes, episodes)
-    env = environments(plan, part)
+    env, limit = environments(plan, part), plan.description.longest(plan.variant)
     played = [
-        program.evaluate(
-            rows, env, program.keys(plan.seed, *purpose, i), plan.description.limit, deterministic
-        )
+        program.evaluate(rows, env, program.keys(plan.seed, *purpose, i), limit, deterministic)
         for i in range(math.ceil(episodes / part))
     ]
 
@@ -96,7 +94,7 @@ def references(task: str, variant: str | None, episodes: int) -> dict[str, dict[
     key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
     names = game.spec.outcomes
     return {
-        name: summary(Played(*play(game, rule, key, episodes, description.limit)), names)
+        name: summary(Played(*play(game, rule, key, episodes, description.longest(variant))), names)
         | {"episodes": episodes}
         for name, rule in description.scripted(game).items()
     }
@@ -125,14 +123,14 @@ def evaluate(
         played = judge(program, plan, actor, episodes, (ASKED,), deterministic)
         rows.append({"name": name, **summary(played, program.setup.spec.outcomes)})
     assert spec is not None  # `folders` names at least one
-    task, _, variant = spec.name.partition(":")
+    task, variant = locate(spec.name)
     return {
         "task": spec.name,
         "agents": spec.num_agents,
         "episodes": episodes,
         "deterministic": deterministic,
         "policies": rows,
-        "references": references(task, variant or None, episodes),
+        "references": references(task.name, variant, episodes),
     }
 
 
@@ -145,14 +143,14 @@ def folders(path: Path, which: str) -> dict[str, Path]:
 def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
     """A plan whose program can play this policy (it is never trained)."""
     card = policy.card
-    task, _, variant = card.spec.name.partition(":")
+    task, variant = locate(card.spec.name)
     config = Config(
         sharing=card.sharing, hidden=card.hidden, recurrent=card.recurrent, std=card.std,
         activation=card.activation, agent_id=card.agent_id, layer_norm=card.layer_norm,
         num_envs=1, rollout=1, chunk=1,
     )  # fmt: skip
-    part = min(episodes, find(task).together)
-    return Plan(task=task, variant=variant or None, config=config, seed=seed, eval_episodes=part)
+    part = min(episodes, task.together)
+    return Plan(task=task.name, variant=variant, config=config, seed=seed, eval_episodes=part)
 
 
 @cache

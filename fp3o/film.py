@@ -14,7 +14,7 @@ from PIL import Image
 from fp3o.envs.base import batch_of
 from fp3o.errors import nearest
 from fp3o.policy import Policy
-from fp3o.tasks import find
+from fp3o.tasks import locate
 from fp3o.types import TimeStep
 
 FORMATS = (".gif", ".mp4")
@@ -44,9 +44,8 @@ def render(
         )
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
-    name, _, variant = policy.card.spec.name.partition(":")
-    task = find(name)
-    game: Any = task.game(variant or None)
+    task, variant = locate(policy.card.spec.name)
+    game: Any = task.game(variant)
     if task.picture is None:
         raise ValueError(f"{policy.card.spec.name} has no picture to film")
     pace = 1 / getattr(game, "dt", 1 / STILL)

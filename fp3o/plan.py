@@ -171,7 +171,8 @@ def draft(task: str | None = None, preset: str | None = None) -> Plan:
     """The plan a preset lays down; without a task the demo, without a preset the task's default."""
     if task is None:
         task, preset = DEMO[0], preset or DEMO[1]
-    return change(Plan(task=task), find(task).preset(preset))
+    found = find(task)
+    return change(Plan(task=found.name), found.preset(preset))
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def arrange(
     """The plan of a preset, changed by a file, changed by settings."""
     filed = read_settings(config) if config is not None else {}
     plan = draft(task or filed.get("task"), preset)
-    return change(plan, {**filed, **({"task": task} if task else {}), **settings})
+    return change(plan, {**filed, "task": plan.task, **settings})
 
 
 def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence[str]) -> Run:

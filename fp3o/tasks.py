@@ -1,8 +1,10 @@
 """The tasks that have a name: how to make one, its settings, its scripted policies, its picture."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -28,8 +30,8 @@ class Task:
     name: str
     summary: str
     build: Callable[[str], Game | HostGame]
-    limit: int
-    """The longest an episode can be."""
+    limit: int | None
+    """The longest an episode can be; None: the game itself knows (`longest`)."""
     variants: tuple[str, ...] = ("default",)
     scripted: Callable[[Any], Mapping[str, Scripted]] | None = None
     picture: Callable[[Any, Any, str], np.ndarray] | None = None
@@ -54,6 +56,10 @@ class Task:
     def env(self, variant: str | None, num_envs: int) -> Env:
         """A batch of environments."""
         return batch_of(self.game(variant), num_envs)
+
+    def longest(self, variant: str | None = None) -> int:
+        """The longest an episode can be."""
+        return self.limit or self.game(variant).limit  # pyright: ignore
 
     def preset(self, name: str | None = None) -> Settings:
         """Settings by name; without a name the task's default ones."""
@@ -139,6 +145,36 @@ def _starcraft(name: str, variant: str) -> HostGame:
     return starcraft2(name, variant)
 
 
+ADAPTERS: Mapping[str, tuple[str, str]] = {
+    "pettingzoo": ("fp3o.envs.pettingzoo", "a PettingZoo parallel environment, by import path"),
+    "jaxmarl": ("fp3o.envs.jaxmarl", "an environment of JaxMARL"),
+    "jumanji": ("fp3o.envs.jumanji", "a multi-agent environment of Jumanji"),
+    "gymnasium": ("fp3o.envs.gymnasium", "a Gymnasium environment: a team of one"),
+    "python": ("fp3o.envs.own", "your own game, by import path"),
+}
+"""Families of tasks from elsewhere: the module whose `make(name, variant)` brings them here."""
+
+
+def _adapted(family: str, target: str) -> Task:
+    """A task from elsewhere; its options are those of the variant `default`."""
+    path = target.replace(":", ".")
+    return Task(f"{family}/{path}", ADAPTERS[family][1], partial(_adapt, family, path), None,
+                picture=_portrait)  # fmt: skip
+
+
+@cache
+def _adapt(family: str, path: str, variant: str) -> Game | HostGame:
+    # One game for all who ask: what is compiled for it is found again.
+    return import_module(ADAPTERS[family][0]).make(path, variant)
+
+
+def _portrait(game: Any, state: Any, caption: str) -> np.ndarray:
+    """By the game itself, where it can."""
+    if not hasattr(game, "picture"):
+        raise ValueError(f"{game.spec.name} has no picture to film")
+    return game.picture(state, caption)
+
+
 PROBE_WORDS = {
     "value": "nothing to do; is the value learned?",
     "credit": "is an action paid two steps later learned?",
@@ -170,7 +206,7 @@ TASKS: Mapping[str, Task] = {
 
 
 def find(name: str) -> Task:
-    """A task by its name."""
+    """A task by its name; `pettingzoo:my_package.my_env:parallel_env` is one of `ADAPTERS`."""
     if name in TASKS:
         return TASKS[name]
     family, _, rest = name.partition("/")
@@ -178,7 +214,18 @@ def find(name: str) -> Task:
         return _body(rest)
     if family == battles.REAL and rest in battles.MAPS:
         return _real(rest)
+    family, _, rest = re.sub("[:/]", "/", name, count=1).partition("/")
+    if family in ADAPTERS and rest:
+        return _adapted(family, rest)
     raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
+
+
+def locate(text: str) -> tuple[Task, str | None]:
+    """The task and the variant that `task:variant` (the name of a spec) stands for."""
+    if text.partition(":")[0] in ADAPTERS:  # an import path, which has colons of its own
+        return find(text), None
+    name, _, variant = text.partition(":")
+    return find(name), variant or None
 
 
 def make(name: str, variant: str | None = None) -> Any:
