@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(versions()["fp3o"])
         return 0
     keep_compiled()
+    # Modules of one's own lie here; at the end, so that a file called `jax.py` does no harm.
+    sys.path.append(os.getcwd())
     try:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {words[0]!r}: {nearest(words[0], COMMANDS)}")
