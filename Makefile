@@ -47,3 +47,4 @@ bench: $(BIN)/.installed-dev
 	$(BIN)/python benchmarks/particles.py
 	$(BIN)/python benchmarks/mamujoco.py
 	$(BIN)/python benchmarks/battles.py
+	$(BIN)/python benchmarks/workers.py

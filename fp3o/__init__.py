@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fp3o.errors import MissingExtraError, NonFiniteError
     from fp3o.evaluation import evaluate
     from fp3o.film import render
+    from fp3o.grouping import auto_sharing
     from fp3o.plan import Plan
     from fp3o.policy import Policy, PolicyError
     from fp3o.program import Program, State
@@ -42,6 +43,7 @@ _ROOMS = {
     "envs.probe": ("PROBES", "probe"),
     "errors": ("MissingExtraError", "NonFiniteError"),
     "evaluation": ("evaluate",),
+    "grouping": ("auto_sharing",),
     "plan": ("Plan",),
     "policy": ("Policy", "PolicyError"),
     "film": ("render",),
@@ -83,6 +85,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "State",
     "TimeStep",
     "Vectorised",
+    "auto_sharing",
     "check_env",
     "evaluate",
     "make",

@@ -25,6 +25,7 @@ SHARING_WORDS = {
     "partial": "all layers shared but the last",
     "none": "a network for each agent",
     "by_type": "one network for each kind of agent",
+    "auto": "one network for each group of agents whose actions do the same, found by random play",
     "0,0,1": "your own map from agent to group; also one map for each layer",
 }
 

@@ -80,7 +80,7 @@ def check_env(
     if any(problem.level == "error" for problem in promises):
         return Checkup(batch.spec, promises)
     try:
-        first = _play(batch, steps, seed)
+        first = play_at_random(batch, steps, seed)
     except _WrongShapeError as wrong:
         return Checkup(batch.spec, [*promises, *wrong.problems])
     except Exception as error:
@@ -140,8 +140,8 @@ class _WrongShapeError(Exception):
         self.problems = problems
 
 
-def _play(env: Env, steps: int, seed: int, actions: np.ndarray | None = None) -> Record:
-    """Random legal actions, or given ones."""
+def play_at_random(env: Env, steps: int, seed: int, actions: np.ndarray | None = None) -> Record:
+    """A stretch of play with random legal actions, or given ones."""
     random, step = np.random.default_rng(seed), jax.jit(env.step) if env.traced else env.step
     state, now = env.reset(jax.random.key(seed))
     _refuse_shapes(env, now, "reset")
@@ -312,7 +312,7 @@ def _outcomes(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
 
 def _repeats(env: Env, first: Record, steps: int, seed: int) -> Iterator[Problem]:
     """The same keys and actions give the same path, other keys another one."""
-    again, other = (_play(env, steps, s, first.actions) for s in (seed, seed + 1))
+    again, other = (play_at_random(env, steps, s, first.actions) for s in (seed, seed + 1))
     if (name := _difference(first.seen, again.seen)) is not None:
         yield Problem(
             "error" if env.traced else "warning",

@@ -98,7 +98,7 @@ def train(argv: Sequence[str]) -> int:
     """Train a team on a task; without arguments, a demo."""
     from fp3o.plan import change
     from fp3o.progress import display
-    from fp3o.run import arrange, start
+    from fp3o.run import arrange, settle, start
 
     words = with_variant(list(argv))
     task = words[0] if words and not words[0].startswith("-") else None
@@ -116,7 +116,7 @@ def train(argv: Sequence[str]) -> int:
     for group in (options.run, options.learner, options.rates):
         chosen |= vars(group)
     style = "quiet" if options.quiet else "auto"
-    run = start(change(plan, chosen).check(), options.out, display(style), options.loggers)
+    run = start(settle(change(plan, chosen)), options.out, display(style), options.loggers)
     return conclude(run, options.quiet)
 
 

@@ -46,20 +46,20 @@ def render(
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
     task, variant = locate(policy.card.spec.name)
     game: Any = task.game(variant)
-    if task.picture is None:
-        raise ValueError(f"{policy.card.spec.name} has no picture to film")
+    game = game.filmed() if hasattr(game, "filmed") else game
+    env = batch_of(game, 1)
+    show = getattr(env, "picture", None) or partial(task.picture or _nothing, game)
     pace = 1 / getattr(game, "dt", 1 / STILL)
     every = max(1, round(pace / SMOOTH))  # steps from one picture to the next
     speed = fps or max(1, round(pace / every))
     frames: list[np.ndarray] = []
-    env = batch_of(game, 1)
     step = jax.jit(env.step) if env.traced else env.step
     for episode in range(episodes):
         begun = env.reset(jax.random.key(seed + episode))
-        shots = film(
-            policy, partial(task.picture, game), step, begun, episode, every, env.spec.outcomes
-        )
+        shots = film(policy, show, step, begun, episode, every, env.spec.outcomes)
         for shot in itertools.islice(shots, int(seconds * speed)):
+            if shot is None:
+                raise ValueError(f"{env.spec.name} has no picture to film")
             frames.append(shot)
             tell(f"filming: {len(frames)} pictures, episode {episode + 1} of {episodes}")
     write_film(path, frames, speed)
@@ -90,6 +90,10 @@ def film(
     # The environment has begun another episode; the last thing to see is what was before.
     final = picture(before, f"episode {episode + 1}   {_end(outcomes, now)}   return {earned:.2f}")
     yield from itertools.repeat(final, 6)
+
+
+def _nothing(game: Any, state: Any, caption: str) -> np.ndarray:
+    raise ValueError(f"{game.spec.name} has no picture to film")
 
 
 def _end(outcomes: Sequence[str], now: TimeStep) -> str:

@@ -10,6 +10,7 @@ from fp3o.plan import Plan, change, draft, flatten, read_settings
 from fp3o.progress import Display, Style, display
 from fp3o.provenance import describe
 from fp3o.runner import Runner
+from fp3o.sharing import AUTO
 from fp3o.storage import FORMAT, RunDirectory, RunError
 
 
@@ -43,7 +44,7 @@ def train(
     `train("mpe/simple_spread", algorithm="mappo", sharing="none", steps=1e6, seeds=5)`. They win
     over those of the file `config`, which win over the task's preset. Without a task, a demo.
     """
-    plan = arrange(task, preset, config, settings).check()
+    plan = settle(arrange(task, preset, config, settings))
     return start(plan, out, display(progress), loggers)
 
 
@@ -57,6 +58,18 @@ def arrange(
     filed = read_settings(config) if config is not None else {}
     plan = draft(task or filed.get("task"), preset)
     return change(plan, {**filed, "task": plan.task, **settings})
+
+
+def settle(plan: Plan) -> Plan:
+    """The plan, checked, with the groups that random play suggests where it says `auto`."""
+    asked = [name for name in ("sharing", "critic_sharing") if getattr(plan.config, name) == AUTO]
+    if asked:
+        from fp3o.grouping import NUM_ENVS, auto_sharing
+
+        task = plan.description
+        env = task.env(plan.variant, min(NUM_ENVS, task.together))
+        plan = change(plan, dict.fromkeys(asked, auto_sharing(env, seed=plan.seed)))
+    return plan.check()
 
 
 def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence[str]) -> Run:

@@ -10,6 +10,8 @@ which matrices exist, who is moved by whose gradient, what one gradient norm cov
 | `none`    | own                      | own         |
 | `by_type` | one group a kind         | one a kind  |
 | a map     | as given                 | as given    |
+
+`auto` is a map that is found by random play (`grouping.py`) before training begins.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,9 @@ Groups = tuple[int, ...]
 
 Sharing = tuple[Groups, ...]
 """One map a layer, from the input to the output."""
+
+AUTO = "auto"
+"""Groups that a run finds out by itself; here they must have been found."""
 
 SHARINGS = ("full", "partial", "none", "by_type")
 """The kinds that have a name."""
@@ -40,10 +45,12 @@ def share(spec: SharingSpec, kinds: Sequence[int], num_layers: int) -> Sharing:
             "none": (own,) * num_layers,
             "by_type": (renumber(kinds),) * num_layers,
         }
+        if spec == AUTO:
+            raise ValueError("sharing 'auto' is found by playing: `fp3o.auto_sharing(env)`")
         if spec not in named:
             raise ValueError(
-                f"unknown sharing {spec!r}: {nearest(spec, SHARINGS)}, or give a map from agent "
-                "to group such as (0, 0, 1)"
+                f"unknown sharing {spec!r}: {nearest(spec, (*SHARINGS, AUTO))}, or give a map from "
+                "agent to group such as (0, 0, 1)"
             )
         return named[spec]
     return tuple(_checked(layer, num_agents) for layer in _per_layer(spec, num_layers))

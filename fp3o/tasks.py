@@ -59,7 +59,8 @@ class Task:
 
     def longest(self, variant: str | None = None) -> int:
         """The longest an episode can be."""
-        return self.limit or self.game(variant).limit  # pyright: ignore
+        game: Any = self.game(variant)
+        return self.limit or getattr(game, "longest", None) or game.limit
 
     def preset(self, name: str | None = None) -> Settings:
         """Settings by name; without a name the task's default ones."""
@@ -158,21 +159,13 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
 def _adapted(family: str, target: str) -> Task:
     """A task from elsewhere; its options are those of the variant `default`."""
     path = target.replace(":", ".")
-    return Task(f"{family}/{path}", ADAPTERS[family][1], partial(_adapt, family, path), None,
-                picture=_portrait)  # fmt: skip
+    return Task(f"{family}/{path}", ADAPTERS[family][1], partial(_adapt, family, path), None)
 
 
 @cache
 def _adapt(family: str, path: str, variant: str) -> Game | HostGame:
     # One game for all who ask: what is compiled for it is found again.
     return import_module(ADAPTERS[family][0]).make(path, variant)
-
-
-def _portrait(game: Any, state: Any, caption: str) -> np.ndarray:
-    """By the game itself, where it can."""
-    if not hasattr(game, "picture"):
-        raise ValueError(f"{game.spec.name} has no picture to film")
-    return game.picture(state, caption)
 
 
 PROBE_WORDS = {

@@ -195,7 +195,7 @@ class Counting:
         self._mischief, self._seed, self._deed, self._when = mischief, seed, deed, when
         self._time, self._resets = 0, 0
 
-    def reset(self) -> Any:
+    def reset(self, *_: int) -> Any:
         self._time, self._resets = 0, self._resets + 1
         return self._shown("reset" if self._resets == 1 else "again")
 

@@ -15,13 +15,15 @@ import pytest
 from fake_smac import Counting, Mischief, StarCraft2Env, misbehave
 
 from fp3o import doctor
-from fp3o.envs import starcraft2, starcraft2_install, workers
+from fp3o.envs import crew as batches
+from fp3o.envs import starcraft2_install, workers
 from fp3o.envs.base import HostGame, Seeded
+from fp3o.envs.crew import Games, Report, form
 from fp3o.envs.smac import host_layout, sight
 from fp3o.envs.smac.game import OUTCOMES
 from fp3o.envs.smac.maps import LAYOUTS
-from fp3o.envs.starcraft2 import Games, StarCraft2, form
-from fp3o.envs.starcraft2_worker import Match, Report
+from fp3o.envs.starcraft2 import StarCraft2
+from fp3o.envs.starcraft2_worker import Match
 from fp3o.envs.workers import Crew, Losses, Patience, WorkersError, nonsense
 from fp3o.spaces import Discrete, EnvSpec
 from fp3o.types import TimeStep
@@ -78,9 +80,9 @@ def crew(*deeds: tuple[str, str | int], patience: Patience = QUICK, length: int 
 
 def games(monkeypatch: pytest.MonkeyPatch, *deeds: tuple[str, str | int]) -> Games:
     """The same as a batch of environments."""
-    monkeypatch.setattr(starcraft2, "_seed", lambda _, number: FAR * number)
+    monkeypatch.setattr(batches, "_seed", lambda _, number: FAR * number)
     plan = {FAR * i: deed for i, deed in enumerate(deeds)}
-    return Games(SPEC, len(deeds), Mischief(plan), QUICK)
+    return Games(SPEC, Crew(Mischief(plan), form(SPEC), len(deeds), QUICK))
 
 
 def idle(number: int) -> np.ndarray:
@@ -383,9 +385,9 @@ def test_seeds_differ(installed: Path) -> None:
     """Every game of every seed has its own, and the same again for the same key."""
     keys = jax.random.split(jax.random.key(3), 2)
     numbers = [np.asarray(jax.random.key_data(key)) for key in keys]
-    seeds = [starcraft2._seed(own, i) for own in numbers for i in range(3)]
+    seeds = [batches._seed(own, i) for own in numbers for i in range(3)]
     assert len({*seeds}) == 6 and all(0 <= seed < 2**31 for seed in seeds)
-    assert starcraft2._seed(numbers[1], 2) == seeds[-1]
+    assert batches._seed(numbers[1], 2) == seeds[-1]
 
 
 def test_what_is_missing(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

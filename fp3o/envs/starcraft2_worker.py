@@ -5,25 +5,12 @@ SMAC itself is imported here and nowhere else, when a worker makes its environme
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from fp3o.envs.report import Report
 from fp3o.envs.smac.host_layout import Side, paper
-
-
-class Report(NamedTuple):
-    """What one environment shows after a step or a reset."""
-
-    obs: np.ndarray
-    state: np.ndarray
-    legal: np.ndarray
-    alive: np.ndarray
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    outcome: np.ndarray
-    """Whether the battle is won, allies and enemies that are dead."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +39,8 @@ class Match:
         self._env: Any = None
         self._ended = False
 
-    def reset(self) -> Report:
-        """Begin an episode."""
+    def reset(self, *_: int) -> Report:
+        """Begin an episode; its random numbers are those that the game has started with."""
         # Until an episode has ended, SMAC would start a second game beside the first.
         if self._env is None or not self._ended:
             self.close()
@@ -64,9 +51,9 @@ class Match:
         return self._report(0.0, False, False, (0, 0, 0))
 
     def step(self, action: Any) -> Report:
-        """Play the agents' actions `(n,)`."""
+        """Play the agents' actions `(n, 1)` or `(n,)`."""
         before = self._env.force_restarts
-        reward, over, info = self._env.step([int(choice) for choice in action])
+        reward, over, info = self._env.step([int(choice) for choice in np.ravel(action)])
         self._refuse_restart(before)
         self._ended |= bool(over)
         late = bool(over and info.get("episode_limit", False))

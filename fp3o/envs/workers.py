@@ -1,15 +1,16 @@
 """Environments in processes of their own, watched over: what breaks is replaced and counted.
 
 A `Crew` knows nothing of the game. Each of its workers owns a place: an object, made in the
-worker's process by a factory that can be pickled, whose `reset()` and `step(action)` return tuples
-of arrays of known shapes. A worker that dies, does not answer in time or answers nonsense is ended
-with everything it has started, and another one takes its place.
+worker's process by a factory that can be pickled, whose `reset` and `step` return tuples of arrays
+of known shapes. A worker that dies, does not answer in time or answers nonsense is ended with
+everything it has started, and another one takes its place.
 
 Worker processes import this module, so it needs NumPy only: they start in a moment.
 """
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,17 +40,26 @@ GOODBYE = 10.0
 """Seconds that workers have to close what they own."""
 TAIL = 2000
 """Letters of a worker's last words that are told."""
+PRINTED = 100_000
+"""Letters that a worker may print before all but the last are forgotten."""
+LOOK = 1.0
+"""Seconds between two looks at how much a worker has printed."""
 
 
 class WorkersError(RuntimeError):
-    """Workers fail again and again; the message says how, and what to do."""
+    """Environments fail, in workers again and again; the message says how, and what to do."""
 
 
+class GarbageError(ValueError):
+    """An environment's answer makes no sense."""
+
+
+@runtime_checkable
 class Place(Protocol):
     """What a worker owns."""
 
-    def reset(self) -> Reply:
-        """Begin an episode."""
+    def reset(self, seed: int, episode: int, /) -> Reply:
+        """Begin an episode: if the game allows it, the same one for the same two numbers."""
         ...
 
     def step(self, action: Any) -> Reply:
@@ -77,7 +87,7 @@ class Patience(NamedTuple):
     step: int | float = 60.0
     """Seconds a step may take."""
     restarts: int = 3
-    """Of one worker, in succession, without a finished step."""
+    """Of one worker, in succession, without a finished step; 0: the first failure is an error."""
 
 
 @dataclass
@@ -103,12 +113,12 @@ class FailureError(Exception):
 class Worker:
     """One process and the pipe to it."""
 
-    def __init__(self, make: Callable[[int], Place], seed: int):
+    def __init__(self, make: Callable[[int], Place], seed: int, form: Sequence[Field]):
         if os.name != "posix":
             raise WorkersError("worker processes need Linux or macOS; on Windows, use WSL")
-        self._asked = 0
+        self._asked, self._form = 0, form
         self._link, far = Pipe()
-        self._words = tempfile.TemporaryFile("a+b")  # noqa: SIM115
+        self._words = scratch()
         told = map(str, (far.fileno(), os.getpid()))
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-c", START, *told, *sys.path],
@@ -117,7 +127,7 @@ class Worker:
             start_new_session=True,  # so that it can be ended with all that it starts
         )  # fmt: skip
         far.close()
-        self._send((make, seed))
+        self._send((make, seed, form))
 
     def ask(self, name: str, *args: Any) -> None:
         """Give an order."""
@@ -127,12 +137,14 @@ class Worker:
     def hear(self, deadline: float) -> Any:
         """The answer to the last order."""
         try:
-            while self._link.poll(max(0.0, deadline - time.monotonic())):
-                number, answer, trouble = self._link.recv()
+            while self._wait(deadline):
+                number, answer, trouble = unpacked(self._link.recv_bytes(), self._form)
                 if trouble:
-                    raise FailureError("crashed", trouble)
+                    raise FailureError(*trouble)
                 if number == self._asked:  # not one that an interruption has left behind
                     return answer
+        except GarbageError as error:
+            raise FailureError("garbage", str(error)) from None
         except (EOFError, OSError):
             raise FailureError("crashed", "") from None
         except FailureError:
@@ -149,10 +161,26 @@ class Worker:
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
         self._link.close()
-        with self._words as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-            words = file.read().decode(errors="replace").strip()
+        with self._words:
+            words = self._last_words().decode(errors="replace").strip()
         return f"exit code {code}" if code >= 0 else f"ended by signal {-code}", words
+
+    def _wait(self, deadline: float) -> bool:
+        """Whether something has come in time; meanwhile, what is printed does not pile up."""
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            heard = self._link.poll(min(left, LOOK))
+            if os.fstat(self._words.fileno()).st_size > PRINTED:
+                words = self._last_words()
+                self._words.truncate(0)
+                self._words.write(words)
+            if heard or left <= LOOK:
+                return heard
+
+    def _last_words(self) -> bytes:
+        file = self._words
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        return file.read(TAIL)
 
     def _send(self, message: Any) -> None:
         with contextlib.suppress(OSError):  # it is gone: seen when its answer is awaited
@@ -179,6 +207,8 @@ class Crew:
         """What the next places are made with."""
         self.steps = np.zeros(num_workers, np.int64)
         """Steps of each worker's episode."""
+        self.episodes = np.zeros(num_workers, np.int64)
+        """Numbers of the episodes that begin next."""
         self._strikes = [0] * num_workers
         self._workers: list[Worker | None] = [None] * num_workers
         weakref.finalize(self, dismiss, self._workers)
@@ -188,7 +218,9 @@ class Crew:
         answers: dict[int, Reply] = {}
         self.steps[list(who)] = 0
         while missing := [i for i in who if i not in answers]:
-            answers |= self._order(dict.fromkeys(missing, ("reset",)), self.patience.reset)
+            orders = {i: ("reset", self.seeds[i], int(self.episodes[i])) for i in missing}
+            answers |= self._order(orders, self.patience.reset)
+        self.episodes[list(who)] += 1
         return [answers[i] for i in who]
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
@@ -211,7 +243,7 @@ class Crew:
         deadline, answers, failures = time.monotonic() + limit, {}, {}
         for i in orders:
             try:
-                answers[i] = self._checked(self._worker(i).hear(deadline))
+                answers[i] = self._worker(i).hear(deadline)
             except FailureError as failure:
                 failures[i] = failure
         told = [self._lose(i, failure) for i, failure in failures.items()]
@@ -223,15 +255,10 @@ class Crew:
         worker = self._workers[i]
         if worker is None:
             try:
-                worker = self._workers[i] = Worker(self.make, self.seeds[i])
+                worker = self._workers[i] = Worker(self.make, self.seeds[i], self.form)
             except OSError as error:
                 raise WorkersError(f"worker {i} cannot be started: {error}") from error
         return worker
-
-    def _checked(self, answer: Any) -> Reply:
-        if found := nonsense(answer, self.form):
-            raise FailureError("garbage", found)
-        return answer
 
     def _lose(self, i: int, failure: FailureError) -> str:
         """Count a failure and make room for another worker; what happened, in a sentence."""
@@ -246,9 +273,13 @@ class Crew:
         words = failure.words.strip() or ending
         if self._strikes[i] > self.patience.restarts:
             self.close()
+            how = (
+                f"{self._strikes[i]} times in succession without finishing a step; at last"
+                if self.patience.restarts
+                else f"after {steps} steps of its episode, and no restarts are allowed"
+            )
             raise WorkersError(
-                f"worker {i} failed {self._strikes[i]} times in succession without finishing a "
-                f"step; at last: {reason}, {words}\nThe last words it printed: "
+                f"worker {i} failed {how}: {reason}, {words}\nThe last words it printed: "
                 f"{printed or '(none)'}\nSee what `fp3o doctor` says about its game"
             )
         losses.restarts += 1
@@ -256,6 +287,13 @@ class Crew:
             f"worker {i}: {reason}, {words.splitlines()[-1]}; its episode ends after {steps} "
             "steps as one cut by a time limit, and another worker is started"
         )
+
+
+def checked(answer: Any, form: Sequence[Field]) -> Reply:
+    """An answer, if it makes sense."""
+    if found := nonsense(answer, form):
+        raise GarbageError(found)
+    return answer
 
 
 def nonsense(answer: Any, form: Sequence[Field]) -> str | None:
@@ -270,6 +308,37 @@ def nonsense(answer: Any, form: Sequence[Field]) -> str | None:
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             return f"{name} is not finite"
     return None
+
+
+def scratch() -> Any:
+    """A file without a name, to whose end everybody writes, wherever another one reads."""
+    import fcntl  # Windows has none
+
+    file = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+    return file
+
+
+def packed(number: int, answer: Any, form: Sequence[Field]) -> bytes:
+    """An answer as it travels: as bytes in a row, or pickled if it makes no sense.
+
+    Pickles of a dozen small arrays would take longer than the rest of the way.
+    """
+    if nonsense(answer, form):
+        return pickle.dumps((number, answer, None))
+    return b"\0" + number.to_bytes(8, "little") + b"".join(x.tobytes() for x in answer)
+
+
+def unpacked(message: bytes, form: Sequence[Field]) -> tuple[int, Any, Any]:
+    """The number of an order, the answer, and what went wrong if there is none."""
+    if message[0]:  # a pickle never begins with 0
+        number, answer, trouble = pickle.loads(message)
+        return number, None if trouble else checked(answer, form), trouble
+    arrays, place = [], 9
+    for _, shape, dtype in form:
+        arrays.append(np.ndarray(shape, dtype, message, place))
+        place += arrays[-1].nbytes
+    return int.from_bytes(message[1:9], "little"), tuple(arrays), None
 
 
 def dismiss(workers: list[Worker | None]) -> None:
@@ -291,19 +360,21 @@ def serve(pipe: int, parent: int) -> None:
     link = Connection(pipe)
     try:
         _obey(link)
-    except BaseException:
+    except BaseException as error:
+        garbage = isinstance(error, GarbageError)
+        trouble = ("garbage", str(error)) if garbage else ("crashed", traceback.format_exc())
         with contextlib.suppress(OSError):
-            link.send((0, None, traceback.format_exc()))
+            link.send((0, None, trouble))
     finally:
         _leave()
 
 
 def _obey(link: Connection) -> None:
-    make, seed = link.recv()
+    make, seed, form = link.recv()
     place = make(seed)
     while (order := _next(link))[1] != "close":
         number, name, args = order
-        link.send((number, getattr(place, name)(*args), None))
+        link.send_bytes(packed(number, getattr(place, name)(*args), form))
     place.close()
 
 
