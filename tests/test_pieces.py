@@ -162,9 +162,9 @@ def test_imports_go_one_way() -> None:
     order = [
         "errors", "spaces", "sharing", "policy", "types", "distributions", "nets", "optim",
         "returns", "metrics", "algorithms", "config", "setup", "artefact", "batch", "losses",
-        "learn", "envs", "rollout", "host", "program", "presets", "tasks", "plan", "evaluation",
-        "storage", "provenance", "loggers", "progress", "reports", "film", "runner", "run",
-        "experiments", "catalogue", "doctor", "cli", "__main__",
+        "learn", "envs", "rollout", "host", "program", "presets", "tasks", "check", "grouping",
+        "plan", "evaluation", "storage", "provenance", "loggers", "progress", "reports", "film",
+        "runner", "run", "experiments", "catalogue", "doctor", "cli", "__main__",
     ]  # fmt: skip
     root = Path(fp3o.__file__).parent
     for path in root.rglob("*.py"):
