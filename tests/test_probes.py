@@ -21,7 +21,7 @@ SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 
 
 
 def unhurried(*slow: str) -> list[Any]:
-    """Every sharing; these are left to the slow tests. The two probe tests leave different ones."""
+    """Every sharing; these are left to the slow tests."""
     mark = {True: (pytest.mark.slow,), False: ()}
     return [pytest.param(name, marks=mark[name in slow]) for name in SHARINGS]
 
@@ -45,12 +45,12 @@ def one_task_a_seed(program: Program) -> State:
 def play(program: Program, state: State) -> dict[str, float]:
     """Mean deterministic return of every task."""
     setup, key = program.setup, jax.random.key(1)
-    one = lambda rows, task: evaluate(setup, Mixture(64, task), rows, key, 3)  # noqa: E731
+    one = lambda rows, task: evaluate(setup, Mixture(64, task), rows, key, 3).returns  # noqa: E731
     returns = jax.jit(jax.vmap(one))(state.learner.actor, jnp.arange(len(TASKS)))
     return dict(zip(TASKS, np.asarray(returns).mean(1).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("sharing", unhurried("partial", "custom"))
+@pytest.mark.parametrize("sharing", unhurried("none", "partial", "custom"))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     """Value, credit assignment, coordination, memory and unequal agents, with one GRU network."""
@@ -69,7 +69,7 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     assert float(metrics["replay_error"].max()) < 1e-4
 
 
-@pytest.mark.parametrize("sharing", unhurried("full", "none"))
+@pytest.mark.parametrize("sharing", unhurried("full", "none", "custom"))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
     """Box actions of unequal sizes, feed-forward; both parametrisations of the spread."""
