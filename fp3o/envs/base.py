@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -136,9 +137,9 @@ class Vectorised:
         played, reward, terminated, truncated = self.game.step(old, action, step_key)
         final, ended = self.game.sight(played), terminated | truncated
         fresh = self.game.reset(reset_key)
+        choose = partial(jax.tree.map, lambda a, b: jnp.where(ended, a, b))
         # Where all episodes begin alike this is seen once, not once in every environment.
-        begun = fresh, self.game.sight(fresh)
-        new, sight = jax.tree.map(lambda a, b: jnp.where(ended, a, b), begun, (played, final))
+        new, sight = choose(fresh, played), Sight(*choose(self.game.sight(fresh), final))
         ends, outcome = (terminated, truncated, ended), self._outcome(played)
         step = TimeStep(*sight, reward, *ends, final.obs, final.state, outcome)
         return (new, key), step

@@ -27,6 +27,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import jax
@@ -378,13 +379,11 @@ def _environment(name: str, options: tuple[tuple[str, Value], ...]) -> Any:
 def _objects(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """Some options are objects that have a name."""
     if "SMAX" in name and isinstance(word := options.get("scenario"), str):
-        from jaxmarl.environments.smax.smax_env import MAP_NAME_TO_SCENARIO as SCENARIOS
-
-        return {**options, "scenario": _named("scenario", word, SCENARIOS)}
+        maps = import_module("jaxmarl.environments.smax.smax_env").MAP_NAME_TO_SCENARIO
+        return {**options, "scenario": _named("scenario", word, maps)}
     if name == "overcooked" and isinstance(word := options.get("layout"), str):
-        from jaxmarl.environments.overcooked import overcooked_layouts
-
-        return {**options, "layout": _named("layout", word, overcooked_layouts)}
+        layouts = import_module("jaxmarl.environments.overcooked").overcooked_layouts
+        return {**options, "layout": _named("layout", word, layouts)}
     return options
 
 
