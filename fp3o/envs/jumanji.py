@@ -114,6 +114,7 @@ class Jumanji:
     @cached_property
     def spec(self) -> EnvSpec:
         """The task's facts."""
+        _ = self.env  # made before anything is traced: modules that it imports make arrays
         inner = jax.eval_shape(self.reset, jax.random.key(0))
         obs, team = jax.eval_shape(lambda shown: (self._obs(shown), self._team(shown)), inner.shown)
         return EnvSpec(
