@@ -186,7 +186,8 @@ def conclude(run: Any, quiet: bool) -> int:
     say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731
     say(f"figure   {run.path / 'figures' / 'learning_curves.png'}")
     say(f"report   {run.path / 'report.html'}")
-    say(f"watch    fp3o render {run.path} --out episode.gif")
+    if run.plan.description.shown(run.plan.variant):
+        say(f"watch    fp3o render {run.path} --out episode.gif")
     say(f"load     fp3o.Policy.load({str(run.path)!r})")
     return 0
 

@@ -62,6 +62,10 @@ class Task:
         game: Any = self.game(variant)
         return self.limit or getattr(game, "longest", None) or game.limit
 
+    def shown(self, variant: str | None = None) -> bool:
+        """Whether there are pictures of it."""
+        return self.picture is not None or hasattr(self.game(variant), "filmed")
+
     def preset(self, name: str | None = None) -> Settings:
         """Settings by name; without a name the task's default ones."""
         if name is None:

@@ -7,36 +7,35 @@ from typing import Any
 from fp3o.errors import nearest
 
 
-def load(path: str, usual: str | None = None) -> Any:
-    """What is at `module:name` or `module.name`; `usual` is taken of a module alone.
+def load(path: str) -> Any:
+    """What is at `module:name` or `module.name`; a module, if the path is one.
 
     The module is imported by this process; it may be one of the user's own.
     """
-    home, _, name = path.partition(":")
+    home, colon, name = path.partition(":")
     try:
-        module, names = (import_module(home), name.split(".")) if name else _imported(path)
+        module, names = _imported(home.split("."))
     except ModuleNotFoundError as error:
         raise ValueError(f"{path!r} cannot be imported: {error}; is it installed?") from error
-    names = names or ([usual] if usual else [])
-    try:
-        return reduce(getattr, names, module)
-    except AttributeError as error:
-        known = [word for word in dir(module) if not word.startswith("_")]
-        wanted = ".".join(names)
-        raise ValueError(
-            f"{module.__name__!r} has no {wanted!r}: {nearest(wanted, known)}"
-        ) from error
+    return reduce(attribute, [*names, *name.split(".")] if colon else names, module)
 
 
-def _imported(path: str) -> tuple[Any, list[str]]:
+def attribute(owner: Any, name: str) -> Any:
+    """What an object has under a name, or an error with the nearest one."""
+    if not hasattr(owner, name):
+        known = [word for word in dir(owner) if not word.startswith("_")]
+        where = getattr(owner, "__name__", owner)
+        raise ValueError(f"{where!r} has no {name!r}: {nearest(name, known)}")
+    return getattr(owner, name)
+
+
+def _imported(words: list[str]) -> tuple[Any, list[str]]:
     """The longest beginning of a path that is a module, and the names behind it."""
-    words = path.split(".")
-    for end in range(len(words), 0, -1):
+    for end in range(len(words), 1, -1):
         name = ".".join(words[:end])
         try:
             return import_module(name), words[end:]
         except ModuleNotFoundError as error:
-            # One that this one imports is missing, or there is nothing shorter to try.
-            if end == 1 or not f"{name}.".startswith(f"{error.name}."):
-                raise
-    raise ValueError("an import path is empty")
+            if not f"{name}.".startswith(f"{error.name}."):
+                raise  # it is there, but what it imports is not
+    return import_module(words[0]), words[1:]

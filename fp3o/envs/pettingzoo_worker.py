@@ -6,16 +6,15 @@ Worker processes import this module. It needs NumPy, and what the environment it
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from fp3o.envs import paths
 from fp3o.envs.report import Report
 from fp3o.envs.workers import GarbageError
-from fp3o.errors import MissingExtraError, nearest
+from fp3o.errors import MissingExtraError
 
 FACTORY = "parallel_env"
 """What makes a module's environment, by PettingZoo's convention."""
@@ -261,39 +260,15 @@ def build(make: str | Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def load(path: str) -> Callable[..., Any]:
-    """What makes the environment: `module:name`, `module.name`, or a module with a `parallel_env`.
-
-    The module is imported by this process; it may be one of the user's own.
-    """
-    home, colon, name = path.partition(":")
+    """What makes the environment: at `module:name`, or the `parallel_env` of a module."""
     try:
-        module, names = _imported(home.split("."))
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "pettingzoo":
+        found = paths.load(path)
+    except ValueError as error:
+        missing = getattr(error.__cause__, "name", None) or ""
+        if missing.partition(".")[0] == "pettingzoo":
             raise MissingExtraError("pettingzoo", "pettingzoo") from error
-        raise ValueError(f"{path!r} cannot be imported: {error}; is it installed?") from error
-    found = reduce(_attribute, [*names, *name.split(".")] if colon else names, module)
-    return _attribute(found, FACTORY) if isinstance(found, ModuleType) else found
-
-
-def _imported(words: list[str]) -> tuple[Any, list[str]]:
-    """The longest beginning of a path that is a module, and the names behind it."""
-    for end in range(len(words), 1, -1):
-        name = ".".join(words[:end])
-        try:
-            return import_module(name), words[end:]
-        except ModuleNotFoundError as error:
-            if not f"{name}.".startswith(f"{error.name}."):
-                raise  # it is there, but what it imports is not
-    return import_module(words[0]), words[1:]
-
-
-def _attribute(owner: Any, name: str) -> Any:
-    if not hasattr(owner, name):
-        known = [word for word in dir(owner) if not word.startswith("_")]
-        where = getattr(owner, "__name__", owner)
-        raise ValueError(f"{where!r} has no {name!r}: {nearest(name, known)}")
-    return getattr(owner, name)
+        raise
+    return paths.attribute(found, FACTORY) if isinstance(found, ModuleType) else found
 
 
 def _parts(answer: Any, number: int, name: str) -> tuple[Any, ...]:
