@@ -50,9 +50,9 @@ Written by `fp3o experiment smac`, which trains what is missing and writes this 
 that follows its rules ([what is exact and what is not](../battles.md)): compare the order of
 algorithms, not the win rates.
 
-Presets `many`, `many-partial` and `many-none`: the paper's hyperparameters and steps, but {envs}
-environments x {rollout} steps in {minibatches} minibatches instead of 8 x 400 in one. Win rate of
-the **last** policy of each seed, {episodes} deterministic episodes a seed: mean over {seeds} seeds
+Presets `many`, `many-partial` and `many-none`: the paper's hyperparameters and steps (or fewer
+where a table says so), but {envs} environments x {rollout} steps in {minibatches} minibatches
+instead of 8 x 400 in one. Win rate of the **last** policy of each seed, {episodes} deterministic episodes a seed: mean over {seeds} seeds
 ± half of the 95 % interval over seeds (Student's t), and the median over seeds with their standard
 deviation in brackets. The published numbers are medians over five seeds with standard deviations.
 In training, {during} deterministic episodes every {every} iterations. Differences to MAPPO are
@@ -127,7 +127,7 @@ def scores(found: Mapping[str, Run], name: str) -> list[str]:
                 [
                     sharing,
                     title(algorithm),
-                    f"{run.settings['steps'] / 1e6:g} M",
+                    millions(run),
                     score(run, 1, "won"),
                     median(run),
                     "-" if run is base else difference(run, base, 1, "won"),
@@ -142,6 +142,13 @@ def scores(found: Mapping[str, Run], name: str) -> list[str]:
     return table(titles, rows) if rows else []
 
 
+def millions(run: Run) -> str:
+    """The steps of a run, and the paper's where they are more."""
+    told = run.settings
+    done, planned = told["steps"], draft(told["task"], PRESET[told["sharing"]]).steps
+    return f"{done / 1e6:g} M" + (f" of {planned / 1e6:g} M" if done != planned else "")
+
+
 def commands(found: Mapping[str, Run]) -> list[str]:
     """A line a run: how to do it alone, what each seed won."""
     rows = []
@@ -149,7 +156,7 @@ def commands(found: Mapping[str, Run]) -> list[str]:
         told = run.settings
         command = (
             f"`fp3o train {told['task']} --preset {PRESET[told['sharing']]} "
-            f"--algorithm {told['algorithm']}`"
+            f"--algorithm {told['algorithm']} --steps {told['steps']}`"
         )
         rows.append([command, " ".join(f"{x:.1f}" for x in seeds(run, "won"))])
     return table(["command", "wins of each seed (%)"], rows)
