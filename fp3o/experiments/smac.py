@@ -52,13 +52,14 @@ algorithms, not the win rates.
 
 Presets `many`, `many-partial` and `many-none`: the paper's hyperparameters and steps (or fewer
 where a table says so), but {envs} environments x {rollout} steps in {minibatches} minibatches
-instead of 8 x 400 in one. Win rate of the **last** policy of each seed, {episodes} deterministic episodes a seed: mean over {seeds} seeds
-± half of the 95 % interval over seeds (Student's t), and the median over seeds with their standard
-deviation in brackets. The published numbers are medians over five seeds with standard deviations.
-In training, {during} deterministic episodes every {every} iterations. Differences to MAPPO are
-paired by seed. Gradient steps are those of the policies' optimisers, of all turns together where
-agents take turns. The wall-clock is that of all seeds together, evaluations included, of a run that
-shared the machine with others. Trained on {machines}.
+instead of 8 x 400 in one. Win rate of the **last** policy of each seed, {episodes} deterministic
+episodes a seed: mean over {seeds} seeds ± half of the 95 % interval over seeds (Student's t), and
+the median over seeds with their standard deviation in brackets. The published numbers are medians
+over five seeds with standard deviations. In training, {during} deterministic episodes every
+{every} iterations. Differences to MAPPO are paired by seed. Gradient steps are those of the
+policies' optimisers, of all turns together where agents take turns. The wall-clock is that of all
+seeds together, evaluations included, of a run that shared the machine with others.
+Trained on {machines}.
 """
 
 
