@@ -14,7 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fp3o.algorithms import ALGORITHMS, Algorithm
+    from fp3o.algorithms import (
+        ALGORITHMS,
+        Algorithm,
+        Stage,
+        everyone,
+        register,
+        schedule,
+        surrogate,
+    )
     from fp3o.check import check_env
     from fp3o.config import Config, Rates, paper_time_limits
     from fp3o.envs.base import Env, Game, Vectorised
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from fp3o.evaluation import evaluate
     from fp3o.film import render
     from fp3o.grouping import auto_sharing
+    from fp3o.nets import Blueprint, Network, linear
     from fp3o.plan import Plan
     from fp3o.policy import Policy, PolicyError
     from fp3o.program import Program, State
@@ -32,11 +41,19 @@ if TYPE_CHECKING:
     from fp3o.sharing import SHARINGS, share
     from fp3o.spaces import Box, Discrete, EnvSpec
     from fp3o.storage import RunError
-    from fp3o.tasks import TASKS, make
+    from fp3o.tasks import TASKS, adopt, make
     from fp3o.types import TimeStep
 
 _ROOMS = {
-    "algorithms": ("ALGORITHMS", "Algorithm"),
+    "algorithms": (
+        "ALGORITHMS",
+        "Algorithm",
+        "Stage",
+        "everyone",
+        "register",
+        "schedule",
+        "surrogate",
+    ),
     "check": ("check_env",),
     "config": ("Config", "Rates", "paper_time_limits"),
     "envs.base": ("Env", "Game", "Vectorised"),
@@ -44,6 +61,7 @@ _ROOMS = {
     "errors": ("MissingExtraError", "NonFiniteError"),
     "evaluation": ("evaluate",),
     "grouping": ("auto_sharing",),
+    "nets": ("Blueprint", "Network", "linear"),
     "plan": ("Plan",),
     "policy": ("Policy", "PolicyError"),
     "film": ("render",),
@@ -53,7 +71,7 @@ _ROOMS = {
     "sharing": ("SHARINGS", "share"),
     "spaces": ("Box", "Discrete", "EnvSpec"),
     "storage": ("RunError",),
-    "tasks": ("TASKS", "make"),
+    "tasks": ("TASKS", "adopt", "make"),
     "program": ("Program", "State"),
     "types": ("TimeStep",),
 }
@@ -65,6 +83,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "SHARINGS",
     "TASKS",
     "Algorithm",
+    "Blueprint",
     "Box",
     "Config",
     "Discrete",
@@ -73,6 +92,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "Game",
     "Learner",
     "MissingExtraError",
+    "Network",
     "NonFiniteError",
     "Plan",
     "Policy",
@@ -82,19 +102,26 @@ __all__ = [  # noqa: PLE0604, RUF100
     "Run",
     "RunError",
     "Setup",
+    "Stage",
     "State",
     "TimeStep",
     "Vectorised",
+    "adopt",
     "auto_sharing",
     "check_env",
     "evaluate",
+    "everyone",
+    "linear",
     "make",
     "paper_time_limits",
     "probe",
+    "register",
     "render",
     "report",
     "resume",
+    "schedule",
     "share",
+    "surrogate",
     "train",
 ]
 

@@ -1,4 +1,4 @@
-"""The six algorithms as rows of one table.
+"""The six algorithms as rows of one table, and how to add one's own.
 
 Every algorithm maximises a clipped surrogate of each agent's ratio `r_i = π_i / π_i,rollout`,
 weighted by what other agents have become. Rows differ in who is updated in which *stage*, coupled
@@ -12,8 +12,9 @@ FP3O's dependent objective, ((r_i Π_{-{i,j}} h - 1) h_j) A_i, is this one with 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -22,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.errors import nearest
+from fp3o.paths import load
 from fp3o.types import Scalar
 
 
@@ -44,11 +46,13 @@ class Stage(NamedTuple):
 class Algorithm:
     """A row of the table; `dataclasses.replace` makes a variant."""
 
-    schedule: Literal["together", "jointly", "pipelines", "in_turn"] = "together"
-    """Stages: all at once; all at once and coupled; FP3O's two steps; one block after another."""
-    surrogate: Literal["clip_own", "clip_product", "joint"] = "clip_own"
-    """What the clip bounds: the agent's own ratio; its product with the others' (A2PO, CoPPO); the
-    joint ratio with gradients through every agent (CoPPO's own code)."""
+    schedule: str = "together"
+    """Stages, one of `SCHEDULES`: all at once (`together`); all at once and coupled (`jointly`);
+    FP3O's two steps (`pipelines`); one block after another (`in_turn`); or one's own."""
+    surrogate: str = "clip_own"
+    """What the clip bounds, one of `SURROGATES`: the agent's own ratio (`clip_own`); its product
+    with the others' (`clip_product`: A2PO, CoPPO); the joint ratio with gradients through every
+    agent (`joint`: CoPPO's own code); or one's own."""
     view: Literal["state", "obs"] = "state"
     """What the critic sees: the global state, or the agent's observation (IPPO)."""
     live: bool = False
@@ -96,12 +100,40 @@ ALGORITHMS: dict[str, Algorithm] = {
 }  # fmt: skip
 """The table."""
 
+HOMES: dict[str, str] = {}
+"""Where rows of one's own come from: name -> the module that registers it."""
+
+
+def register(name: str, row: Algorithm, home: str) -> Algorithm:
+    """Add a row of one's own to the table: from then on it has a name like the others.
+
+    `home` is the module that does so, its `__name__`: a run keeps `my_module:careful`, and imports
+    the module to go on.
+    """
+    if not name.isidentifier():
+        raise ValueError(f"an algorithm's name is a word of letters, digits and _, got {name!r}")
+    if name in ALGORITHMS and name not in HOMES:
+        raise ValueError(f"{name!r} is one of fp3o's own algorithms: choose another name")
+    HOMES[name], ALGORITHMS[name] = home, row
+    return row
+
 
 def algorithm(text: str) -> Algorithm:
-    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:uncertified=revert`."""
+    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:uncertified=revert`.
+
+    `my_module:careful` is a row that this module registers.
+    """
     name, _, changes = text.partition(":")
+    if name not in ALGORITHMS and changes:
+        home = load(name)
+        name, _, changes = changes.partition(":")
+        if name not in ALGORITHMS:
+            raise ValueError(f"{home.__name__} does not register an algorithm {name!r}")
     if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}: {nearest(name, ALGORITHMS)}")
+        raise ValueError(
+            f"unknown algorithm {name!r}: {nearest(name, ALGORITHMS)}; one of your own is named "
+            "with the module that registers it, my_module:my_algorithm"
+        )
     return replace(ALGORITHMS[name], **dict(map(_change, filter(None, changes.split(",")))))
 
 
@@ -118,39 +150,75 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def spell(row: Algorithm) -> str:
-    """The shortest text from which `algorithm` makes this row."""
+    """The shortest text from which `algorithm` makes this row, in any process."""
+    ways = sorted(_spellings(row))
+    if not ways:
+        raise ValueError(
+            f"a row with the schedule {row.schedule!r} and the surrogate {row.surrogate!r} has no "
+            'name by which a run could find it again: `fp3o.register("my_name", row, __name__)`'
+        )
+    return ways[0][1]
+
+
+def _spellings(row: Algorithm) -> Iterator[tuple[int, str]]:
+    """Ways to write a row as a change of another one, and how many changes each takes."""
     own = asdict(row)
-    ways = []
     for name, base in ALGORITHMS.items():
         changed = {key: own[key] for key, value in asdict(base).items() if own[key] != value}
+        # A function of one's own is only known where the module that has it is named, too.
+        parts = (SCHEDULES, changed.get("schedule")), (SURROGATES, changed.get("surrogate"))
+        if any(part and table[part].__module__ != __name__ for table, part in parts):
+            continue
         words = (v if isinstance(v, str) else json.dumps(v) for v in changed.values())
         pairs = map("=".join, zip(changed, words, strict=True))
-        ways.append((len(changed), name + ":" * bool(changed) + ",".join(pairs)))
-    return min(ways)[1]
+        home = f"{HOMES[name]}:" if name in HOMES else ""
+        yield len(changed), home + name + ":" * bool(changed) + ",".join(pairs)
 
 
 # Schedules: who is updated when ------------------------------------------------------------------
 
+Schedule = Callable[[Array, Array, int, Algorithm], Stage]
+"""Random key, each agent's mean absolute advantage, epochs and row -> the stages, one a row."""
 
+SCHEDULES: dict[str, Schedule] = {}
+
+
+def schedule(function: Schedule) -> Schedule:
+    """Let rows name this function as their schedule."""
+    return _entered(SCHEDULES, function)
+
+
+def _entered(table: dict[str, Any], function: Any) -> Any:
+    name = function.__name__
+    if name in table and table[name].__module__ != function.__module__:
+        raise ValueError(f"{name!r} is taken by {table[name].__module__}: choose another name")
+    table[name] = function
+    return function
+
+
+@schedule
 def together(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """One stage: everyone at once, nobody coupled (IPPO, MAPPO)."""
-    return _everyone(np.zeros((1, score.size, score.size)), [epochs])
+    return everyone(np.zeros((1, score.size, score.size)), [epochs])
 
 
+@schedule
 def jointly(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """One stage: everyone at once, each coupled to all others (CoPPO)."""
-    return _everyone(1.0 - np.eye(score.size)[None], [epochs])
+    return everyone(1.0 - np.eye(score.size)[None], [epochs])
 
 
+@schedule
 def pipelines(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """The independent step, then the dependent step under its gate (Algorithm 1, lines 4-9)."""
     alone, coupled = np.zeros((score.size, score.size)), 1.0 - np.eye(score.size)
     if row.steps == "independent":
-        return _everyone(alone[None], [epochs])
+        return everyone(alone[None], [epochs])
     later = epochs if row.dependent_epochs is None else row.dependent_epochs
-    return _everyone(np.stack([alone, coupled]), [epochs, later], gated=row.gated)
+    return everyone(np.stack([alone, coupled]), [epochs, later], gated=row.gated)
 
 
+@schedule
 def in_turn(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """Blocks of agents one after another, each coupled to those who came before it."""
     keys = jax.random.split(key, row.sweeps)
@@ -182,7 +250,7 @@ def _round(key: Array, score: Array, row: Algorithm, later: bool) -> Stage:
     )
 
 
-def _everyone(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> Stage:
+def everyone(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> Stage:
     """Stages of the whole team; if gated, all but the first need the condition."""
     num_stages, num_agents, _ = coupling.shape
     ones = jnp.ones((num_stages, num_agents))
@@ -196,9 +264,43 @@ def _everyone(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> S
     )
 
 
-SCHEDULES: dict[str, Callable[[Array, Array, int, Algorithm], Stage]] = {
-    f.__name__: f for f in (together, jointly, pipelines, in_turn)
-}
+class Timetable(NamedTuple):
+    """What is known of a schedule before anything is compiled."""
+
+    whole_team: bool
+    """Every stage updates all agents, in their order."""
+    gated: bool
+    """Some stage runs only if the condition holds."""
+    uneven: bool
+    """Stages have unequal numbers of epochs."""
+
+
+@cache
+def timetable(row: Algorithm, num_agents: int, epochs: int) -> Timetable:
+    """Lay down a schedule once to see what kind it is, and whether it is well made."""
+    with jax.ensure_compile_time_eval():
+        key, score = jax.random.key(0), jnp.zeros(num_agents)
+        stage = SCHEDULES[row.schedule](key, score, epochs, row)
+        _check_stage(row.schedule, stage, num_agents)
+        team = jnp.broadcast_to(jnp.arange(num_agents), (len(stage.gated), num_agents))
+        whole = jnp.array_equal(stage.agents, team) and (stage.member == 1).all()
+        return Timetable(bool(whole), bool(stage.gated.any()), bool(np.ptp(stage.epochs)))
+
+
+def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
+    """Refuse stages that do not fit together, with what would."""
+    if np.ndim(stage.agents) != 2 or not np.size(stage.agents):
+        raise ValueError(f"the schedule {name!r}: `agents` must be (stages, agents of a stage)")
+    if not isinstance(stage.epochs, np.ndarray):
+        raise ValueError(f"the schedule {name!r}: `epochs` must be a NumPy array, known in advance")
+    num_stages, most = stage.agents.shape
+    wanted = {"coupling": (num_stages, most, num_agents), "gated": (num_stages,)}
+    wanted |= {"epochs": (num_stages,), "member": (num_stages, most), "clip": (num_stages, most)}
+    for part, shape in wanted.items():
+        if (given := np.shape(getattr(stage, part))) != shape:
+            raise ValueError(f"the schedule {name!r}: `{part}` must be {shape}, it is {given}")
+    if stage.agents.min() < 0 or stage.agents.max() >= num_agents:
+        raise ValueError(f"the schedule {name!r} names agents beyond 0 to {num_agents - 1}")
 
 
 def random_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array, " n"]:
@@ -224,12 +326,23 @@ ORDERS = {"random": random_order, "semi_greedy": semi_greedy_order}
 
 # Surrogates: what a stage maximises --------------------------------------------------------------
 
+Surrogate = Callable[[Array, Array, Array, Array, Scalar | None], Array]
+"""Ratios, the others' product, advantages, clip and inner clip -> the gain of every sample."""
+
+SURROGATES: dict[str, Surrogate] = {}
+
+
+def surrogate(function: Surrogate) -> Surrogate:
+    """Let rows name this function as their surrogate."""
+    return _entered(SURROGATES, function)
+
 
 def bounded(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
     """Clip to 1 ± width; None: as it is."""
     return x if width is None else jnp.clip(x, 1.0 - width, 1.0 + width)
 
 
+@surrogate
 def clip_own(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
@@ -238,6 +351,7 @@ def clip_own(
     return jnp.minimum(ratio * weighted, bounded(ratio, clip) * weighted)
 
 
+@surrogate
 def clip_product(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
@@ -246,17 +360,13 @@ def clip_product(
     return jnp.minimum(product * advantage, bounded(product, clip) * advantage)
 
 
+@surrogate
 def joint(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
     """min(r Π r_j A, clip(r clip(Π r_j)) A), differentiated through all agents (CoPPO's code)."""
     clipped = bounded(ratio * bounded(others, inner), clip)
     return jnp.minimum(ratio * others * advantage, clipped * advantage)
-
-
-SURROGATES: dict[str, Callable[..., Array]] = {
-    f.__name__: f for f in (clip_own, clip_product, joint)
-}
 
 
 # FP3O's own pieces -------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
 """Between the engine's rows and the policy folder that NumPy reads."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from fp3o.nets import EPSILON
+from fp3o.nets import EPSILON, Blueprint, Body, Layered, network_class, normalise
 from fp3o.optim import Layout, Rows
 from fp3o.policy import Card, Policy, PolicyError
 from fp3o.returns import ValueNorm
@@ -44,14 +45,49 @@ def read_actor(policy: Policy, setup: Setup) -> Rows:
         if (given := _structure(policy.card)[name]) != wanted:
             raise PolicyError(f"the policy has {name} {given}, the setup has {wanted}")
     layout = setup.actor_layout
-    shapes = tuple(
+    actor = jax.tree_util.tree_map_with_path(
+        lambda path, _: policy.weights[_name(path)], _shapes(layout)
+    )
+    return _pack(layout, actor)
+
+
+def _shapes(layout: Layout) -> Any:
+    """The network of a layout with shapes in the place of arrays."""
+    rows = tuple(
         jax.ShapeDtypeStruct((max(groups) + 1, rates.size), jnp.float32)
         for groups, rates in zip(layout.maps, layout.rates, strict=True)
     )
-    actor = jax.tree_util.tree_map_with_path(
-        lambda path, _: policy.weights[_name(path)], jax.eval_shape(layout.unpack, shapes)
-    )
-    return _pack(layout, actor)
+    return jax.eval_shape(layout.unpack, rows)
+
+
+def acting(
+    card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]
+) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """A network of one's own as a policy acts with it: one step of some agents, in and out NumPy.
+
+    The class is imported. Features `(k, r, f)` and memory `(k, r, h)` to outputs and memory.
+    """
+    kind = network_class(str(card.own))
+    body = Body(card.hidden, card.recurrent, card.activation, card.layer_norm)
+    num_in = card.spec.obs_size + (card.spec.num_agents if card.agent_id else 0)
+    plan = Blueprint("actor", card.spec, num_in, card.num_outputs, body, card.sharing, 1.0)
+
+    def stored(path: tuple[Any, ...], leaf: Array) -> Array:
+        name = f"network.{_name(path)}"
+        if name not in weights or weights[name].shape != leaf.shape:
+            raise PolicyError(f"{card.own} has an array {name} {leaf.shape}, the policy has not")
+        return jnp.asarray(weights[name])
+
+    network = jax.tree_util.tree_map_with_path(stored, kind.make(plan, np.random.default_rng(0)))
+    chosen = jnp.asarray(agents)
+
+    @jax.jit
+    def step(x: Array, memory: Array) -> tuple[Array, Array]:
+        start = jnp.zeros(x.shape[:2], bool)
+        out, after = network(normalise(x) if card.layer_norm else x, memory, start, chosen)
+        return out, after
+
+    return lambda x, memory: jax.tree.map(np.array, step(x, memory))
 
 
 # One program each, kept for the layout: step by step, every array would need one of its own.
@@ -72,15 +108,20 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
     if norm is not None:
         mean, std = (tuple(np.asarray(moment, float).tolist()) for moment in norm.moments())
         value = (mean, std)
+    own, arrays = None, ()
+    if setup.network is not Layered:
+        leaves = jax.tree_util.tree_leaves_with_path(_shapes(setup.actor_layout))
+        own, arrays = config.network, tuple((_name(path), leaf.shape) for path, leaf in leaves)
     return Card(
         setup.spec, tuple(config.hidden), config.recurrent, config.activation, config.std,
         config.agent_id, setup.actor_sharing, config.layer_norm, EPSILON, value, provenance,
+        own, arrays,
     )  # fmt: skip
 
 
 def _structure(card: Card) -> dict[str, Any]:
     """What two policies must have in common to use the same weights alike."""
-    names = "hidden recurrent activation std agent_id sharing layer_norm epsilon".split()  # noqa: SIM905
+    names = "own arrays hidden recurrent activation std agent_id sharing layer_norm epsilon".split()  # noqa: SIM905
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
     return facts | {name: getattr(card, name) for name in names}
 

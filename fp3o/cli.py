@@ -233,6 +233,8 @@ class Evaluate:
     """Draw actions instead of taking the most likely ones."""
     seed: int = 0
     """Seed of the episodes."""
+    trust: bool = False
+    """Import what a policy folder without its run names: its task, its network."""
     json: bool = False
     """Print JSON."""
 
@@ -244,7 +246,7 @@ def evaluate(argv: Sequence[str]) -> int:
 
     found = judge(
         options.run, options.episodes, which=options.which, seed=options.seed,
-        deterministic=not options.stochastic,
+        deterministic=not options.stochastic, trust=options.trust,
     )  # fmt: skip
     if options.json:
         print(json.dumps(found, indent=2))
@@ -293,6 +295,8 @@ class Render:
     """Pictures a second; none: real time, where the task has a clock, else 8."""
     seconds: float = 10.0
     """Longest film of an episode."""
+    trust: bool = False
+    """Import what a policy folder without its run names: its task, its network."""
 
 
 def render(argv: Sequence[str]) -> None:
@@ -301,7 +305,9 @@ def render(argv: Sequence[str]) -> None:
     from fp3o.film import render as film
     from fp3o.policy import Policy
 
-    policy = Policy.load(options.run, which=options.which, seed=options.policy_seed)
+    policy = Policy.load(
+        options.run, which=options.which, seed=options.policy_seed, trust=options.trust
+    )
     with Console(stderr=True).status("filming ...") as status:
         path = film(
             policy, options.out, options.episodes, options.seed, options.fps, options.seconds,

@@ -13,7 +13,7 @@ from typing import Literal
 import equinox as eqx
 import numpy as np
 
-from fp3o.algorithms import Algorithm, algorithm
+from fp3o.algorithms import SCHEDULES, SURROGATES, Algorithm, Timetable, algorithm, timetable
 from fp3o.errors import nearest
 from fp3o.nets import ACTIVATIONS, STD_INIT
 from fp3o.sharing import SharingSpec
@@ -68,6 +68,9 @@ class Config:
     chunk: int | None = None
     """Length of the sequences a recurrent network learns from; None: 1 without memory, else 10."""
 
+    network: str = "layered"
+    """Kind of the actor's and the critic's network: layered, or one of your own by its import path,
+    my_module:MyNetwork."""
     hidden: tuple[int, ...] = (64, 64)
     """Sizes of the hidden layers."""
     recurrent: int = 0
@@ -104,6 +107,10 @@ class Config:
         """Steps of a chunk."""
         return self.chunk or (10 if self.recurrent else 1)
 
+    def timetable(self, spec: EnvSpec) -> Timetable:
+        """What is known of the algorithm's stages for this task."""
+        return timetable(self.row, spec.num_agents, self.epochs)
+
     def replace(self, **changes: object) -> "Config":
         """A copy with these settings changed; rates may be given by name too."""
         rate_names = {f.name for f in dataclasses.fields(Rates)}
@@ -132,7 +139,9 @@ def check(config: Config, spec: EnvSpec) -> None:
     _one_of("std", config.std, STD_INIT)
     for name in ("time_limit", "advantage_norm"):
         _one_of(name, getattr(config, name), _choices(Config, name))
-    for name in ("schedule", "surrogate", "view", "order", "split", "steps", "uncertified"):
+    _one_of("schedule", row.schedule, SCHEDULES)
+    _one_of("surrogate", row.surrogate, SURROGATES)
+    for name in ("view", "order", "split", "steps", "uncertified"):
         _one_of(name, getattr(row, name), _choices(Algorithm, name))
     if config.rollout % config.chunk_length:
         raise ValueError(
@@ -147,7 +156,7 @@ def check(config: Config, spec: EnvSpec) -> None:
         )
     if row.blocks is not None and not 1 <= row.blocks <= spec.num_agents:
         raise ValueError(f"blocks must be 1 to {spec.num_agents} (agents), got {row.blocks}")
-    if (row.surrogate == "joint" or row.live) and row.schedule == "in_turn":
+    if (row.surrogate == "joint" or row.live) and not config.timetable(spec).whole_team:
         raise ValueError("live coupling and the joint surrogate need a schedule of the whole team")
 
 

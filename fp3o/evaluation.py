@@ -18,10 +18,10 @@ from fp3o.config import Config
 from fp3o.envs.base import Env, HostGame, batch_of
 from fp3o.envs.scripted import play
 from fp3o.plan import Plan
-from fp3o.policy import Policy
+from fp3o.policy import Policy, is_run
 from fp3o.program import Program
 from fp3o.rollout import Played
-from fp3o.tasks import find, locate
+from fp3o.tasks import ADAPTERS, ADOPTED, Task, find, locate
 
 LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
 """Purposes of random streams: the final evaluations, those on demand, scripted policies, those in
@@ -107,18 +107,20 @@ def evaluate(
     which: str = "last",
     seed: int = 0,
     deterministic: bool = True,
+    trust: bool = False,
 ) -> dict[str, Any]:
     """Play `episodes` episodes with every seed's policy of a run, or with one policy folder.
 
-    The random streams are those of neither training nor its evaluations.
+    The random streams are those of neither training nor its evaluations. What a policy folder
+    without its run wants imported (its task, its network) is refused unless you `trust` it.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     rows, spec = [], None
     for number, (name, folder) in enumerate(folders(Path(path), which).items()):
-        policy = Policy.load(folder)
+        policy = Policy.load(folder, trust=trust or is_run(Path(path)))
         spec, plan = policy.card.spec, plan_of_policy(policy, seed + number, episodes)
-        program = _player(replace(plan, seed=0))
+        program = _player(replace(plan, seed=0), ADOPTED.get(plan.task))
         actor = read_actor(policy, program.setup)
         played = judge(program, plan, actor, episodes, (ASKED,), deterministic)
         rows.append({"name": name, **summary(played, program.setup.spec.outcomes)})
@@ -140,19 +142,34 @@ def folders(path: Path, which: str) -> dict[str, Path]:
     return {f"{folder.parent.name} {which}": folder for folder in found} or {path.name: path}
 
 
+def task_of_policy(policy: Policy) -> tuple[Task, str | None]:
+    """The task and variant a policy was trained on; those from elsewhere have to be imported."""
+    name = policy.card.spec.name
+    if name.partition("/")[0] in ADAPTERS:
+        policy.vouch(f"the task {name}")
+    return locate(name)
+
+
 def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
     """A plan whose program can play this policy (it is never trained)."""
     card = policy.card
-    task, variant = locate(card.spec.name)
+    task, variant = task_of_policy(policy)
+    if card.own is not None:
+        policy.vouch(f"the network {card.own}")
     config = Config(
-        sharing=card.sharing, hidden=card.hidden, recurrent=card.recurrent, std=card.std,
-        activation=card.activation, agent_id=card.agent_id, layer_norm=card.layer_norm,
-        num_envs=1, rollout=1, chunk=1,
+        network=card.own or "layered", sharing=card.sharing, hidden=card.hidden,
+        recurrent=card.recurrent, std=card.std, activation=card.activation,
+        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, chunk=1,
     )  # fmt: skip
     part = min(episodes, task.together)
     return Plan(task=task.name, variant=variant, config=config, seed=seed, eval_episodes=part)
 
 
+def _player(plan: Plan, adopted: Task | None) -> Program:
+    return _program(plan, adopted and adopted.build)
+
+
 @cache
-def _player(plan: Plan) -> Program:
+def _program(plan: Plan, build: Any) -> Program:
+    # An adopted object may have taken the place of another one of its name: `build` tells.
     return program_of(plan)

@@ -13,8 +13,8 @@ from PIL import Image
 
 from fp3o.envs.base import batch_of
 from fp3o.errors import nearest
+from fp3o.evaluation import task_of_policy
 from fp3o.policy import Policy
-from fp3o.tasks import locate
 from fp3o.types import TimeStep
 
 FORMATS = (".gif", ".mp4")
@@ -44,7 +44,7 @@ def render(
         )
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
-    task, variant = locate(policy.card.spec.name)
+    task, variant = task_of_policy(policy)
     game: Any = task.game(variant)
     game = game.filmed() if hasattr(game, "filmed") else game
     env = batch_of(game, 1)

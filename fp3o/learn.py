@@ -159,9 +159,8 @@ def fit(
     epochs: int,
 ) -> tuple[Learner, Metrics]:
     """The epochs of a stage; none where its gate is shut."""
-    row = setup.row
-    may_rest = row.schedule == "pipelines" and (row.gated or row.dependent_epochs is not None)
-    may_close = row.schedule == "pipelines" and row.gated and row.live
+    row, stages = setup.row, setup.timetable
+    may_rest, may_close = stages.gated or stages.uneven, stages.gated and row.live
 
     def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
         (learner, opens), (epoch_key, number) = carry, x

@@ -1,4 +1,4 @@
-"""Grouped layers, and the policy and value networks made of them.
+"""Grouped layers, and the policy and value networks made of them, or of one's own.
 
 A network reads rows of standardised features, `(k, r, f)`, for the agents of a stage, and gives
 every agent the numbers of its group. For a recurrent network the rows are the steps of chunks, one
@@ -14,7 +14,7 @@ and needs neither another pass over the batch nor the gradient of the network's 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,9 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.distributions import Distribution, Gaussian, categorical, num_outputs
+from fp3o.distributions import Distribution, Gaussian, categorical
+from fp3o.errors import nearest
+from fp3o.paths import load
 from fp3o.sharing import Groups, Sharing
-from fp3o.spaces import Box, Discrete
+from fp3o.spaces import Box, Discrete, EnvSpec
 
 EPSILON = 1e-5
 """Added to the variance by LayerNorm."""
@@ -98,7 +100,7 @@ class GroupedLinear(Grouped):
 
     def behind(
         self, norm: GroupedNorm | None, agents: Agents
-    ) -> tuple[Float[Array, "k i o"], Float[Array, "k2 o"]]:
+    ) -> tuple[Float[Array, "g i o"], Float[Array, "g2 o"]]:
         """Weight and bias with the norm's scale and shift taken in."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         if norm is None:
@@ -178,7 +180,70 @@ class GroupedGRU(Grouped):
         return jnp.moveaxis(memories, 0, 2).reshape(*start.shape, memory.shape[2])
 
 
+class Body(NamedTuple):
+    """The sizes between a network's input and its output layer."""
+
+    hidden: tuple[int, ...]
+    recurrent: int
+    activation: str
+    layer_norm: bool = True
+
+
+class Blueprint(NamedTuple):
+    """What a network is asked to be."""
+
+    role: Literal["actor", "critic"]
+    spec: EnvSpec
+    """The task: what its agents see, do, and how many they are."""
+    num_in: int
+    """Features of a row: the observation's (a critic's: the state's), then the agent's one-hot if
+    the setting `agent_id` is on."""
+    num_out: int
+    body: Body
+    sharing: Sharing
+    """One map from agent to group a layer; as many as `num_layers` says."""
+    gain: float
+    """Gain of the output layer's initialisation."""
+
+
 class Network(eqx.Module):
+    """A network for a whole team; derive one's own from it.
+
+    Every array lies in a `Grouped` layer, whose first axis is the group: so the learner knows whose
+    numbers they are. The last layer is an attribute `output` (the setting `head_rate` is its own).
+    """
+
+    @classmethod
+    def num_layers(cls, body: Body, role: str) -> int:
+        """How many layers have a map of their own, in an actor or in a critic."""
+        return len(body.hidden) + bool(body.recurrent) + 1
+
+    @classmethod
+    def make(cls, plan: Blueprint, random: np.random.Generator) -> "Network":
+        """A fresh network; one of another class if that serves a role better."""
+        raise NotImplementedError(f"{cls.__name__} has no `make`")
+
+    def __call__(
+        self,
+        x: Float[Array, "k r f"],
+        memory: Float[Array, "k c h"],
+        start: Bool[Array, "k r"],
+        agents: Agents = None,
+    ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
+        """The outputs, and the memories after every row, of the agents of a stage.
+
+        `x` has mean 0 and variance 1 over the features of a row, unless `layer_norm` is off. Rows
+        are the steps of `c` chunks, one chunk after another; `memory` is what each began with
+        (`h` is the setting `recurrent`, 0 without memory) and `start` says where an episode begins.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be called")
+
+    def folded(self) -> "Network":
+        """The same function for the whole team, made ready for many calls."""
+        return self
+
+
+class Layered(Network):
     """LayerNorm, then (linear, activation, LayerNorm) x depth, a GRU or none, a linear output."""
 
     norms: tuple[GroupedNorm | None, ...]
@@ -188,10 +253,10 @@ class Network(eqx.Module):
     output: GroupedLinear
     activation: str = eqx.field(static=True)
 
-    @property
-    def memory_size(self) -> int:
-        """How many numbers an agent remembers; 0 for a feed-forward network."""
-        return 0 if self.recurrent is None else self.recurrent.weight.shape[1]
+    @classmethod
+    def make(cls, plan: Blueprint, random: np.random.Generator) -> "Layered":
+        """The network of the settings `hidden`, `recurrent`, `activation` and `layer_norm`."""
+        return make_network(plan.num_in, plan.num_out, plan.body, plan.sharing, plan.gain, random)
 
     def __call__(
         self,
@@ -218,7 +283,7 @@ class Network(eqx.Module):
         out = self.output(x, norms[-1], agents)
         return out.reshape(*start.shape, out.shape[-1]), memories
 
-    def folded(self) -> "Network":
+    def folded(self) -> "Layered":
         """The same function for the whole team, with less to do at every call."""
         norms = self.norms or (None,) * (len(self.hidden) + 2)
         hidden = tuple(layer.folded(norm) for layer, norm in zip(self.hidden, norms, strict=False))
@@ -227,7 +292,7 @@ class Network(eqx.Module):
             inner = gru.input.folded(norms[len(hidden)])
             gru = GroupedGRU(input=inner, weight=gru.weight, bias=gru.bias, groups=gru.groups)
         output = self.output.folded(norms[-1])
-        return Network((None,) * len(self.norms), hidden, gru, output, self.activation)
+        return Layered((None,) * len(self.norms), hidden, gru, output, self.activation)
 
 
 class Actor(eqx.Module):
@@ -267,33 +332,34 @@ STD_INIT = {"sigmoid": 1.0, "exp": 0.0}
 """Initial free number of each parametrisation: σ = 0.3655 and σ = 1."""
 
 
-class Body(NamedTuple):
-    """The sizes between a network's input and its output layer."""
+NETWORKS: dict[str, type[Network]] = {"layered": Layered}
 
-    hidden: tuple[int, ...]
-    recurrent: int
-    activation: str
-    layer_norm: bool = True
+
+def network_class(name: str) -> type[Network]:
+    """A network by its name, or one's own by its import path `my_module:MyNetwork`."""
+    if name in NETWORKS:
+        return NETWORKS[name]
+    if ":" not in name:
+        raise ValueError(
+            f"unknown network {name!r}: {nearest(name, NETWORKS)}; one of your own is named with "
+            "its module, my_module:MyNetwork"
+        )
+    found = load(name)
+    if not (isinstance(found, type) and issubclass(found, Network)):
+        raise ValueError(f"{name} is no network: derive a class from fp3o.Network")
+    return found
 
 
 def make_actor(
-    actions: Discrete | Box,
-    num_in: int,
-    body: Body,
-    sharing: Sharing,
-    gain: float,
-    std: str,
-    random: np.random.Generator,
+    kind: type[Network], plan: Blueprint, std: str, random: np.random.Generator
 ) -> Actor:
-    """A fresh policy network under this sharing."""
-    num_out = num_outputs(actions)
-    network = make_network(num_in, num_out, body, sharing, gain, random)
-    log_std = None
-    if isinstance(actions, Box):
-        groups = sharing[-1]
-        value = jnp.full((max(groups) + 1, num_out), STD_INIT[std])
+    """A fresh policy network."""
+    network, log_std = kind.make(plan, random), None
+    if isinstance(plan.spec.actions, Box):
+        groups = plan.sharing[-1]
+        value = jnp.full((max(groups) + 1, plan.num_out), STD_INIT[std])
         log_std = GroupedVector(value=value, groups=groups)
-    return Actor(network, log_std, actions, std)
+    return Actor(network, log_std, plan.spec.actions, std)
 
 
 def make_network(
@@ -303,32 +369,33 @@ def make_network(
     sharing: Sharing,
     gain: float,
     random: np.random.Generator,
-) -> Network:
+) -> Layered:
     """Orthogonal weights, zero biases, unit norms; `gain` is that of the output layer.
 
     Drawn on the host: it happens once, and compiling a QR factorisation takes seconds.
     """
     depth, sizes = len(body.hidden), (num_in, *body.hidden)
-    linear = partial(_linear, random)
+    layer = partial(linear, random)
     hidden = tuple(
-        linear(sizes[j], sizes[j + 1], sharing[j], GAINS[body.activation]) for j in range(depth)
+        layer(sizes[j], sizes[j + 1], sharing[j], GAINS[body.activation]) for j in range(depth)
     )
     norms = [_norm(num_in, sharing[0]), *map(_norm, body.hidden, sharing)]
     gru = None
     if body.recurrent:
         groups, gates = sharing[depth], 3 * body.recurrent
-        inner = linear(body.recurrent, gates, groups, 1.0)
-        side = linear(sizes[-1], gates, groups, 1.0)
+        inner = layer(body.recurrent, gates, groups)
+        side = layer(sizes[-1], gates, groups)
         gru = GroupedGRU(input=side, weight=inner.weight, bias=inner.bias, groups=groups)
         norms.append(_norm(body.recurrent, groups))
-    output = linear(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
+    output = layer(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
     chosen = tuple(norms) if body.layer_norm else ()
-    return Network(chosen, hidden, gru, output, body.activation)
+    return Layered(chosen, hidden, gru, output, body.activation)
 
 
-def _linear(
-    random: np.random.Generator, num_in: int, num_out: int, groups: Groups, gain: float
+def linear(
+    random: np.random.Generator, num_in: int, num_out: int, groups: Groups, gain: float = 1.0
 ) -> GroupedLinear:
+    """A fresh linear layer for agents in these groups: orthogonal weights, zero biases."""
     num_groups = max(groups) + 1
     weight = np.stack([gain * orthogonal(random, num_in, num_out) for _ in range(num_groups)])
     bias = jnp.zeros((num_groups, num_out))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from fp3o.algorithms import Algorithm, spell
 from fp3o.config import Config, Rates
 from fp3o.errors import nearest
+from fp3o.paths import load
 from fp3o.presets import DEMO
 from fp3o.setup import Setup
 from fp3o.tasks import Task, find
@@ -199,6 +200,8 @@ def coerce(name: str, value: Any) -> Any:
         return _sharing(name, value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
+    if name == "network" and isinstance(value, type):
+        return f"{value.__module__}:{value.__qualname__}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if kind is float:
             return float(value)
@@ -219,14 +222,22 @@ WORDS = {
 
 
 def _sharing(name: str, value: Any) -> Any:
-    """A named kind, a map, or one map a layer; on the command line `0,0,1` or `[[0,0],[0,1]]`."""
+    """A kind, a map, one map a layer, a dict or a function.
+
+    In words: `0,0,1`, `[[0,0],[0,1]]`, `{"legs": [0, 1], "arms": [2]}`, `my_module:my_groups`.
+    """
     if isinstance(value, str):
-        if value[:1] != "[" and not value.replace(",", "").isdigit():
-            return value
-        try:
-            value = json.loads(value if value[:1] == "[" else f"[{value}]")
-        except ValueError:
-            raise ValueError(f"{name}: cannot read {value!r}, write [0,0,1]") from None
+        if value[:1] in "[{" or value.replace(",", "").isdigit():
+            try:
+                value = json.loads(value if value[:1] in "[{" else f"[{value}]")
+            except ValueError:
+                raise ValueError(f"{name}: cannot read {value!r}, write [0,0,1]") from None
+        else:
+            return load(value) if ":" in value else value
+    if isinstance(value, Mapping):
+        return {int(k) if str(k).isdigit() else k: v for k, v in value.items()}
+    if callable(value):
+        return value
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{name} must be a name or a map from agent to group, got {value!r}")
     return tuple(tuple(x) if isinstance(x, (list, tuple)) else x for x in value)

@@ -10,8 +10,9 @@ from fp3o.plan import Plan, change, draft, flatten, read_settings
 from fp3o.progress import Display, Style, display
 from fp3o.provenance import describe
 from fp3o.runner import Runner
-from fp3o.sharing import AUTO
+from fp3o.sharing import AUTO, plain
 from fp3o.storage import FORMAT, RunDirectory, RunError
+from fp3o.tasks import adopt
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Run:
 
 
 def train(
-    task: str | None = None,
+    task: Any = None,
     *,
     preset: str | None = None,
     config: str | Path | None = None,
@@ -42,8 +43,11 @@ def train(
 
     Settings are those of `fp3o train --help` under the same names, for example
     `train("mpe/simple_spread", algorithm="mappo", sharing="none", steps=1e6, seeds=5)`. They win
-    over those of the file `config`, which win over the task's preset. Without a task, a demo.
+    over those of the file `config`, which win over the task's preset. Without a task, a demo. The
+    task may also be an object: a game, a ParallelEnv of PettingZoo, a function that makes one.
     """
+    if not (task is None or isinstance(task, str)):
+        task = adopt(task).name
     plan = settle(arrange(task, preset, config, settings))
     return start(plan, out, display(progress), loggers)
 
@@ -61,14 +65,16 @@ def arrange(
 
 
 def settle(plan: Plan) -> Plan:
-    """The plan, checked, with the groups that random play suggests where it says `auto`."""
-    asked = [name for name in ("sharing", "critic_sharing") if getattr(plan.config, name) == AUTO]
-    if asked:
-        from fp3o.grouping import NUM_ENVS, auto_sharing
+    """The plan, checked, with plain groups in the place of `auto`, of a function or a dict."""
+    for name in ("sharing", "critic_sharing"):
+        asked, task = getattr(plan.config, name), plan.description
+        if asked == AUTO:
+            from fp3o.grouping import NUM_ENVS, auto_sharing
 
-        task = plan.description
-        env = task.env(plan.variant, min(NUM_ENVS, task.together))
-        plan = change(plan, dict.fromkeys(asked, auto_sharing(env, seed=plan.seed)))
+            env = task.env(plan.variant, min(NUM_ENVS, task.together))
+            plan = change(plan, {name: auto_sharing(env, seed=plan.seed)})
+        elif asked is not None:
+            plan = change(plan, {name: plain(asked, task.spec(plan.variant))})
     return plan.check()
 
 

@@ -1,6 +1,6 @@
 """Everything that is fixed before training: the task's facts, the settings, the layouts."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +9,21 @@ from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms import Algorithm
 from fp3o.config import Config, Rates, check
-from fp3o.nets import Actor, Body, Network, make_actor, make_network, normalise
+from fp3o.distributions import num_outputs
+from fp3o.fitting import try_on
+from fp3o.nets import (
+    Actor,
+    Blueprint,
+    Body,
+    Layered,
+    Network,
+    make_actor,
+    network_class,
+    normalise,
+)
 from fp3o.optim import Layout, Rows, init_adam
 from fp3o.returns import ValueNorm
-from fp3o.sharing import critic_follows, share
+from fp3o.sharing import critic_follows, plain, share
 from fp3o.spaces import EnvSpec
 
 
@@ -33,21 +44,27 @@ class Setup:
         check(config, spec)
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
-        self.num_layers = len(config.hidden) + bool(config.recurrent) + 1
-        self.actor_sharing = share(config.sharing, spec.kinds, self.num_layers)
+        self.timetable = config.timetable(spec)
+        self.network = network_class(config.network)
+        self.body = Body(config.hidden, config.recurrent, config.activation, config.layer_norm)
+        layers = [self.network.num_layers(self.body, role) for role in ("actor", "critic")]
+        self.actor_sharing = share(plain(config.sharing, spec), spec.kinds, layers[0])
         self.critic_sharing = (
-            critic_follows(self.actor_sharing, self.num_layers)
+            critic_follows(self.actor_sharing, layers[1])
             if config.critic_sharing is None
-            else share(config.critic_sharing, spec.kinds, self.num_layers)
+            else share(plain(config.critic_sharing, spec), spec.kinds, layers[1])
         )
         actor, critic = self._networks(seed=0)
+        if self.network is not Layered:
+            try_on(actor.network, self.blueprint("actor"))
+            try_on(critic, self.blueprint("critic"))
         self.actor_layout = Layout(actor, config.head_rate)
         self.critic_layout = Layout(critic)
 
     @property
     def whole_team(self) -> bool:
         """Whether every stage updates all agents, in their order."""
-        return self.row.schedule != "in_turn"
+        return self.timetable.whole_team
 
     @property
     def num_critics(self) -> int:
@@ -93,15 +110,17 @@ class Setup:
         features = self.features(x)
         return normalise(features) if self.config.layer_norm else features
 
-    def _networks(self, seed: int) -> tuple[Actor, Network]:
-        config, spec = self.config, self.spec
+    def blueprint(self, role: Literal["actor", "critic"]) -> Blueprint:
+        """What the policy network, or the value network, is asked to be."""
+        config, spec, body = self.config, self.spec, self.body
         ids = spec.num_agents if config.agent_id else 0
-        view = spec.state_size if self.row.view == "state" else spec.obs_size
-        body = Body(config.hidden, config.recurrent, config.activation, config.layer_norm)
+        if role == "actor":
+            size, out = spec.obs_size, num_outputs(spec.actions)
+            return Blueprint(role, spec, size + ids, out, body, self.actor_sharing, config.gain)
+        size = spec.state_size if self.row.view == "state" else spec.obs_size
+        return Blueprint(role, spec, size + ids, 1, body, self.critic_sharing, 1.0)
+
+    def _networks(self, seed: int) -> tuple[Actor, Network]:
         random = np.random.default_rng(seed)
-        actor = make_actor(
-            spec.actions, spec.obs_size + ids, body, self.actor_sharing, config.gain, config.std,
-            random,
-        )  # fmt: skip
-        critic = make_network(view + ids, 1, body, self.critic_sharing, 1.0, random)
-        return actor, critic
+        actor = make_actor(self.network, self.blueprint("actor"), self.config.std, random)
+        return actor, self.network.make(self.blueprint("critic"), random)

@@ -11,12 +11,16 @@ which matrices exist, who is moved by whose gradient, what one gradient norm cov
 | `by_type` | one group a kind         | one a kind  |
 | a map     | as given                 | as given    |
 
-`auto` is a map that is found by random play (`grouping.py`) before training begins.
+A map may also be given as a dict, as groups of agents or as each agent's group, or by a function of
+the task's `EnvSpec`; `auto` is a map that is found by random play (`grouping.py`). A run makes a
+plain map of these before training begins, and keeps that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from fp3o.errors import nearest
+from fp3o.spaces import EnvSpec
 
 Groups = tuple[int, ...]
 """Agent -> group, for one layer. Groups are numbered from 0 without gaps."""
@@ -30,11 +34,37 @@ AUTO = "auto"
 SHARINGS = ("full", "partial", "none", "by_type")
 """The kinds that have a name."""
 
-SharingSpec = str | Sequence[int] | Sequence[Sequence[int]]
+Plain = str | Sequence[int] | Sequence[Sequence[int]]
 """A named kind, one agent-to-group map for all layers, or one map a layer."""
 
+SharingSpec = Plain | Mapping[Any, Any] | Callable[[EnvSpec], Any]
+"""Also a dict, `{"legs": (0, 1), "arms": (2, 3)}` or `{0: "leg", 1: "leg", 2: "arm", 3: "arm"}`,
+and a function that gives one of all these."""
 
-def share(spec: SharingSpec, kinds: Sequence[int], num_layers: int) -> Sharing:
+
+def plain(spec: SharingSpec, task: EnvSpec) -> Plain:
+    """Groups as a run keeps them: a function is asked, a dict becomes a map."""
+    if callable(spec):
+        spec = spec(task)
+    if not isinstance(spec, Mapping):
+        return spec  # pyright: ignore[reportReturnType]
+    by_group = any(isinstance(value, (list, tuple)) for value in spec.values())
+    pairs = (
+        [(agent, group) for group, agents in spec.items() for agent in agents]
+        if by_group
+        else list(spec.items())
+    )
+    team = [*range(task.num_agents)]
+    if sorted(agent for agent, _ in pairs) != team:
+        raise ValueError(
+            f"the sharing {dict(spec)} must name each of the agents 0 to {team[-1]} once"
+        )
+    labels = dict(pairs)
+    order = list(dict.fromkeys(labels[agent] for agent in team))
+    return tuple(order.index(labels[agent]) for agent in team)
+
+
+def share(spec: Plain, kinds: Sequence[int], num_layers: int) -> Sharing:
     """Spell out a sharing: the map of each of `num_layers` layers for agents of these `kinds`."""
     num_agents = len(kinds)
     own, one = tuple(range(num_agents)), (0,) * num_agents

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fp3o.envs import mpe, mpe_scripted, mpe_view, mpe_world
+from fp3o.envs import mpe, mpe_scripted, mpe_view, mpe_world, own
 from fp3o.envs.base import Env, Game, HostGame, batch_of
 from fp3o.envs.mamujoco import catalogue as bodies
 from fp3o.envs.probe import PROBES
@@ -202,15 +202,38 @@ TASKS: Mapping[str, Task] = {
 """The tasks by name."""
 
 
+ADOPTED: dict[str, Task] = {}
+"""Tasks that are objects of this process."""
+
+
+def adopt(thing: Any) -> Task:
+    """Make a task of an object: a game, a ParallelEnv of PettingZoo, or a function that makes one.
+
+    `fp3o.train(thing)` does so by itself. Another process that resumes, evaluates or films such a
+    run adopts the object first: it has no import path by which it could be found.
+    """
+    game = own.game_of(thing)
+    name = game.spec.name
+    ADOPTED[name] = Task(name, "an object of Python", lambda _: game, None)
+    return ADOPTED[name]
+
+
 def find(name: str) -> Task:
     """A task by its name; `pettingzoo:my_package.my_env:parallel_env` is one of `ADAPTERS`."""
     if name in TASKS:
         return TASKS[name]
+    if name in ADOPTED:
+        return ADOPTED[name]
     family, _, rest = name.partition("/")
     if family == bodies.FAMILY and bodies.known(rest):
         return _body(rest)
     if family == battles.REAL and rest in battles.MAPS:
         return _real(rest)
+    if family == own.OBJECTS:
+        raise ValueError(
+            f"{name} is an object of Python that this process does not know: `fp3o.adopt(env)` "
+            "first, or train it by its import path"
+        )
     family, _, rest = re.sub("[:/]", "/", name, count=1).partition("/")
     if family in ADAPTERS and rest:
         return _adapted(family, rest)
@@ -221,6 +244,8 @@ def locate(text: str) -> tuple[Task, str | None]:
     """The task and the variant that `task:variant` (the name of a spec) stands for."""
     if text.partition(":")[0] in ADAPTERS:  # an import path, which has colons of its own
         return find(text), None
+    if text in ADOPTED:
+        return ADOPTED[text], None
     name, _, variant = text.partition(":")
     return find(name), variant or None
 

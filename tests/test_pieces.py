@@ -19,12 +19,12 @@ from fp3o.distributions import Gaussian, categorical
 from fp3o.envs.base import Vectorised
 from fp3o.envs.probe import PROBES
 from fp3o.metrics import effective_sample_size, quantiles
-from fp3o.nets import Body, make_actor, make_network, normalise
+from fp3o.nets import Body, make_network, normalise
 from fp3o.program import Program, split_keys
 from fp3o.returns import ValueNorm, explained_variance, gae, huber, standardise
 from fp3o.rollout import collect
 from fp3o.setup import Setup
-from fp3o.spaces import Box, Discrete
+from fp3o.spaces import Box, Discrete, EnvSpec
 
 
 def test_categorical_with_masks() -> None:
@@ -115,7 +115,8 @@ def test_initial_network() -> None:
         net.output.weight[0].T @ net.output.weight[0], 1e-4 * np.eye(2), atol=1e-9
     )
     assert not any(np.any(layer.bias) for layer in net.hidden)
-    actor = make_actor(Box((1, 2)), 3, Body((4,), 0, "tanh"), ((0, 1),) * 2, 1.0, "sigmoid", random)
+    setup = Setup(EnvSpec("arms", Box((1, 2)), 3, 3, (0, 1)), Config(hidden=(4,)))
+    actor = setup.actor(setup.init(0).actor)
     assert float(actor._std(None)[0, 0, 0]) == pytest.approx(0.3655, abs=1e-4)
 
 
@@ -160,8 +161,9 @@ def test_time_limits_bootstrap_or_end() -> None:
 def test_imports_go_one_way() -> None:
     """Types -> sharing -> nets -> learn -> program -> plan -> run -> cli; envs see types only."""
     order = [
-        "errors", "spaces", "sharing", "policy", "types", "distributions", "nets", "optim",
-        "returns", "metrics", "algorithms", "config", "setup", "artefact", "batch", "losses",
+        "errors", "paths", "spaces", "sharing", "policy", "types", "distributions", "nets",
+        "fitting", "optim", "returns", "metrics", "algorithms", "config", "setup", "artefact",
+        "batch", "losses",
         "learn", "envs", "rollout", "host", "program", "presets", "tasks", "check", "grouping",
         "plan", "evaluation", "storage", "provenance", "loggers", "progress", "reports", "film",
         "runner", "run", "experiments", "catalogue", "doctor", "cli", "__main__",
@@ -172,7 +174,7 @@ def test_imports_go_one_way() -> None:
         if room == "__init__":
             continue
         seen = (
-            {"errors", "spaces", "types", "envs"}
+            {"errors", "paths", "spaces", "types", "envs"}
             if room == "envs"
             else {*order[: order.index(room) + 1]}
         )

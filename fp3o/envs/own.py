@@ -1,5 +1,7 @@
-"""Your own game by import path: `fp3o train python:my_module:my_game --env.agents 3`."""
+"""Your own game: by import path, `fp3o train python:my_module:my_game`, or as an object."""
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,10 +9,11 @@ from jaxtyping import Array, PRNGKeyArray
 
 from fp3o.envs.base import Game, HostGame, Sight
 from fp3o.envs.options import of_variant, to_variant
-from fp3o.envs.paths import load
+from fp3o.paths import load
 from fp3o.spaces import EnvSpec
 
-FAMILY = "python"
+FAMILY, OBJECTS = "python", "own"
+"""Games by import path, and games that are objects of this process."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,35 @@ def make(path: str, variant: str = "default") -> Game | HostGame:
     if isinstance(game, HostGame) and game.spec.name != name:
         raise ValueError(f"{path} is called {game.spec.name!r}: its EnvSpec.name must be {name!r}")
     return game if isinstance(game, HostGame) else Named(game, name)
+
+
+def game_of(thing: Any) -> Game | HostGame:
+    """The game that an object is, or that it makes: fp3o's, or one of PettingZoo's environments."""
+    makes = isinstance(thing, type) or (callable(thing) and not hasattr(thing, "spec"))
+    made = thing() if makes else thing
+    if hasattr(made, "possible_agents"):
+        from fp3o.envs.pettingzoo import PettingZoo
+
+        return PettingZoo(thing if makes else copies(made))
+    if not isinstance(made, Game | HostGame):
+        raise ValueError(
+            f"{type(made).__name__} is nothing to train on: give a game (`spec`, `reset`, `step`, "
+            "`sight`), a ParallelEnv of PettingZoo, or a function that makes one"
+        )
+    if isinstance(made, HostGame):
+        return made
+    if not hasattr(made, "limit"):
+        raise ValueError(
+            f"{type(made).__name__} does not say how long an episode can be: give it a `limit`"
+        )
+    return Named(made, f"{OBJECTS}/{type(made).__name__}")
+
+
+def copies(env: Any) -> Callable[..., Any]:
+    """A function that makes environments like this one; a film takes the pictures it has."""
+
+    def make(render_mode: str | None = None) -> Any:
+        return copy.deepcopy(env)
+
+    make.__qualname__ = type(env).__name__
+    return make

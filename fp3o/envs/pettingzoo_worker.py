@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs import paths
+from fp3o import paths
 from fp3o.envs.report import Report
 from fp3o.envs.workers import GarbageError
 from fp3o.errors import MissingExtraError
@@ -158,10 +158,9 @@ class Table:
         """Close the environment."""
         self._env.close()
 
-    def render(self) -> np.ndarray | None:
-        """The environment's picture, if it draws one."""
-        shot = self._env.render()
-        return shot if isinstance(shot, np.ndarray) and shot.ndim == 3 else None
+    def render(self) -> Any:
+        """What the environment draws."""
+        return self._env.render()
 
     def _present(self, ended: Mapping[Any, Any], cut: Mapping[Any, Any]) -> list[Any]:
         """Agents that act next; some environments keep those on the list whose time is over."""

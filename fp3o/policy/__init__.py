@@ -24,8 +24,9 @@ Any doubt is a `PolicyError`. No file is ever executed or unpickled.
 """
 
 from fp3o.policy.card import Card
+from fp3o.policy.files import is_run
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.team import Choices, Normal
 
-__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError"]
+__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError", "is_run"]

@@ -21,6 +21,8 @@ MAX_CHOICES = 2**20
 """Most padded choices of a whole team."""
 MAX_NUMBERS = 2**26
 """Most weights of a policy: 256 MiB."""
+MAX_ARRAYS, MAX_AXES = 1024, 8
+"""Most arrays of a network of one's own, and most axes of one."""
 
 SIZE, LAYER, NUMBER = Span(0, MAX_SIZE), Span(1, MAX_SIZE), Span(-1e300, 1e300)
 SIZES = {"discrete": Many(Many(LAYER, MAX_CHOICES), MAX_AGENTS), "box": Many(SIZE, MAX_AGENTS)}
@@ -41,6 +43,11 @@ NETWORK = {
     "std": STDS,
     "agent_id": bool,
 }
+OWN_NETWORK = NETWORK | {
+    "own": str,
+    "arrays": Many({"name": str, "shape": Many(LAYER, MAX_AXES)}, MAX_ARRAYS),
+}
+"""A network of one's own: where its class is imported from, and its arrays."""
 SCHEMA = {
     "format": Span(FORMAT, FORMAT),
     "task": TASK,
@@ -76,6 +83,10 @@ class Card:
     """Mean and deviation of the returns each critic was trained on; acting does not need them."""
     provenance: Mapping[str, Any]
     """Where the policy comes from; free, and checked by nobody."""
+    own: str | None = None
+    """Import path of the network's class, if it is one's own."""
+    arrays: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of its arrays."""
 
     @property
     def num_outputs(self) -> int:
@@ -91,6 +102,8 @@ class Card:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays that belong to this card, by name."""
+        if self.own is not None:
+            return dict(self.arrays)
         groups, size = [max(layer) + 1 for layer in self.sharing], self.recurrent
         ids = self.spec.num_agents if self.agent_id else 0
         ins = [self.spec.obs_size + ids, *self.hidden, *[size] * bool(size)]
@@ -130,7 +143,7 @@ class Card:
             "format": FORMAT,
             "task": {name: getattr(spec, name) for name in TASK}
             | {"actions": {"kind": kind, "sizes": spec.actions.sizes}},
-            "network": {name: getattr(self, name) for name in NETWORK},
+            "network": {name: getattr(self, name) for name in NETWORK} | self._own_parts(),
             "sharing": self.sharing,
             "normalisers": {
                 "input": {
@@ -144,6 +157,12 @@ class Card:
         }
         return write_json(document)
 
+    def _own_parts(self) -> dict[str, Any]:
+        if self.own is None:
+            return {}
+        arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
+        return {"own": self.own, "arrays": arrays}
+
 
 def seal(weights: bytes) -> dict[str, Any]:
     """What a card says about its file of weights."""
@@ -156,10 +175,14 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
     version = document.get("format") if isinstance(document, dict) else FORMAT
     if version != FORMAT:  # before anything else: another version has other keys
         raise PolicyError(f"has the format {show(version)}, this fp3o reads format {FORMAT}")
-    facts = check(document, SCHEMA, "policy")
+    told = document.get("network") if isinstance(document, dict) else None
+    own = isinstance(told, dict) and "own" in told
+    facts = check(document, SCHEMA | {"network": OWN_NETWORK if own else NETWORK}, "policy")
     task, network, sharing = facts["task"], facts["network"], facts["sharing"]
     actions = _space(**task["actions"], num_agents=len(task["kinds"]))
-    num_layers = len(network["hidden"]) + bool(network["recurrent"]) + 1
+    num_layers = len(sharing) if own else len(network["hidden"]) + bool(network["recurrent"]) + 1
+    if own:
+        network["arrays"] = tuple((one["name"], one["shape"]) for one in network["arrays"])
     if share(sharing, task["kinds"], num_layers) != sharing:
         raise PolicyError("policy.sharing must number groups from 0 in order of appearance")
     card = Card(
@@ -171,6 +194,10 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
         value=_value(facts["normalisers"]["value"]),
         provenance=facts["provenance"],
     )
+    if own and isinstance(actions, Box):
+        wanted = (max(sharing[-1]) + 1, card.num_outputs)
+        if (given := card.shapes().get("log_std.value")) != wanted:
+            raise PolicyError(f"policy.network.arrays: log_std.value must be {wanted}, is {given}")
     if card.num_outputs * card.spec.num_agents > MAX_CHOICES:
         raise PolicyError(f"pads its actions to more than the {MAX_CHOICES} choices allowed")
     # All arrays, and all vectors once for each agent: as many as acting keeps in memory.

@@ -115,6 +115,11 @@ def find(path: Path, which: str, seed: int | None) -> Path:
     return max((known[key] for key in meant), key=_score)
 
 
+def is_run(path: Path) -> bool:
+    """Whether a path is a run's directory, which names what it was made with."""
+    return (path / "config.json").is_file() and (path / "policy").is_dir()
+
+
 def _absent(path: Path) -> str:
     if path.is_dir():
         return f"{path} holds neither {CARD} nor a run's policy/seed-<k>/best"

@@ -24,9 +24,11 @@ class Agent:
         action, memory = robot.act(observation, memory)
     """
 
-    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], index: int):
+    def __init__(
+        self, card: Card, weights: Mapping[str, np.ndarray], index: int, trusted: bool = True
+    ):
         self.index = index
-        self._team = Team(card, weights, (index,))
+        self._team = Team(card, weights, (index,), trusted)
         actions = card.spec.actions
         self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
 
@@ -64,7 +66,7 @@ class Policy(Team):
     `card` says what it is and where it comes from; `weights` are the arrays as they were trained.
     """
 
-    def __init__(self, card: Card, weights: Mapping[str, np.ndarray]):
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], trusted: bool = True):
         card.check_names(weights)
         self.weights = {name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}
         for name, shape in card.shapes().items():
@@ -74,22 +76,29 @@ class Policy(Team):
                 raise PolicyError(f"{name} must be float32 {shape}, got {given}")
             if not np.isfinite(array).all():
                 raise PolicyError(f"{name} holds numbers that are not finite")
-        super().__init__(card, self.weights, range(card.spec.num_agents))
+        super().__init__(card, self.weights, range(card.spec.num_agents), trusted)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], which: str = "best", seed: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        which: str = "best",
+        seed: int | None = None,
+        trust: bool = False,
     ) -> "Policy":
         """Read and check a policy folder, or one of a run's policies.
 
         A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` say which of
         them; without a seed, the one with the highest evaluated return. Raises `PolicyError`.
+
+        Nothing is imported for a policy that does not come with its run, unless you `trust` it:
+        not its network if that is one's own, not its task if that is elsewhere.
         """
-        folder = files.find(Path(path), which, seed)
+        folder, trusted = files.find(Path(path), which, seed), trust or files.is_run(Path(path))
         card, sealed = files.load_card(folder)
         weights = files.load_weights(folder, card, sealed)
         with files.about(folder / WEIGHTS):
-            return cls(card, weights)
+            return cls(card, weights, trusted)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the folder; an older policy there is replaced as a whole, anything else refused."""
@@ -101,7 +110,7 @@ class Policy(Team):
         """One agent alone, independent of this object."""
         if not 0 <= index < len(self._agents):
             raise ValueError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
-        return Agent(self.card, self.weights, index)
+        return Agent(self.card, self.weights, index, self.trusted)
 
     def __repr__(self) -> str:
         spec, where = self.card.spec, self.card.provenance

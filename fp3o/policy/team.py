@@ -1,13 +1,15 @@
 """Agents that act together: from observations to actions or their distribution."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fp3o.errors import NonFiniteError
+from fp3o.paths import load
 from fp3o.policy.card import Card
 from fp3o.policy.network import Network, sigmoid
 from fp3o.policy.schema import PolicyError
@@ -33,9 +35,17 @@ class Normal(NamedTuple):
 class Team:
     """Agents of a policy that act together."""
 
-    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
-        self.card = card
-        self._agents, self._network = tuple(agents), Network(card, weights, agents)
+    def __init__(
+        self,
+        card: Card,
+        weights: Mapping[str, np.ndarray],
+        agents: Sequence[int],
+        trusted: bool = True,
+    ):
+        self.card, self.trusted = card, trusted
+        self._agents, self._weights = tuple(agents), weights
+        if card.own is None:
+            self._network = Network(card, weights, agents)
         ids = np.eye(card.spec.num_agents, dtype=np.float32)[list(agents)]
         self._ids = ids if card.agent_id else ids[:, :0]
         actions = card.spec.actions
@@ -46,6 +56,20 @@ class Team:
         else:
             free = weights["log_std.value"][[card.sharing[-1][agent] for agent in agents]]
             self._std = _deviation(card.std, free)
+
+    @cached_property
+    def _network(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """A network of one's own: its class, and JAX, are imported when it is first needed."""
+        self.vouch(f"the network {self.card.own}")
+        return load("fp3o.artefact:acting")(self.card, self._weights, self._agents)
+
+    def vouch(self, what: str) -> None:
+        """Refuse to import what a policy names unless somebody stands for it."""
+        if not self.trusted:
+            raise PolicyError(
+                f"this policy needs {what}, which is code that has to be imported. If you trust "
+                "where the policy comes from: Policy.load(folder, trust=True), or --trust"
+            )
 
     def initial_memory(self, *batch: int) -> np.ndarray:
         """The empty memory at the start of an episode, `(*batch, n, h)`; h = 0 without a GRU."""
