@@ -4,8 +4,10 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 WORKERS ?= 2
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
+# JaxMARL holds back packages that the development tools need new: it has an environment of its own.
+ADAPTERS := $(VENV)/adapters
 
-.PHONY: demo test test-slow check format docs bench
+.PHONY: demo test test-slow test-adapters check format docs bench
 
 $(BIN)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +23,13 @@ $(BIN)/.installed-dev: $(BIN)/.made pyproject.toml
 	$(INSTALL) '.[dev]'
 	touch $@
 
+$(ADAPTERS)/.installed: pyproject.toml
+	@echo "installing fp3o with JaxMARL and Jumanji ..."
+	$(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/pip install --quiet --disable-pip-version-check -e '.[jaxmarl,jumanji]' \
+		'beartype>=0.20' 'pytest>=8' 'pytest-xdist>=3.6'
+	touch $@
+
 demo: $(BIN)/.installed
 	$(BIN)/fp3o train
 
@@ -29,6 +38,9 @@ test: $(BIN)/.installed-dev
 
 test-slow: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+test-adapters: $(ADAPTERS)/.installed
+	$(ADAPTERS)/bin/python -m pytest -n $(WORKERS) -m '' tests/test_jax_adapters.py
 
 check: $(BIN)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,23 +1,40 @@
-"""Environment steps a second of PettingZoo environments: in this process and in workers.
+"""Environment steps a second of PettingZoo environments: here, in workers, in others' wrappers.
 
+    pip install supersuit
     python benchmarks/workers.py
 
-`raw` steps the environments themselves, dictionaries and all, one after the other: PettingZoo has
-no vector environments of its own. `idle workers` are processes that do nothing but answer with
-arrays of the same shapes: what pipes and pickles cost. `--work` adds milliseconds of computation
-to each step, to see from when on processes pay. The cases take turns and the best turn counts.
+| case              | steps the same environments                                                  |
+|-------------------|------------------------------------------------------------------------------|
+| `raw`             | themselves, dictionaries and all, one after the other: PettingZoo has no     |
+|                   | vector environments of its own                                               |
+| `in this process` | as fp3o's tasks                                                              |
+| `workers`         | as fp3o's tasks, each in a process that is watched over                      |
+| `idle workers`    | not at all: such processes that only answer, with arrays of the same shapes  |
+| `supersuit`       | in SuperSuit's `concat_vec_envs_v1`, in this process and in two others; left |
+|                   | out where it is not installed                                                |
+| `gymnasium async` | in Gymnasium's `AsyncVectorEnv`, which has a process for each as well, and   |
+|                   | shared memory; a team is one agent to it                                     |
+
+The other wrappers give observations, rewards and ends; fp3o's also states, masks, who is alive and
+what was seen before a reset. `--work` adds milliseconds of computation to each step, to see from
+when on processes pay. The cases take turns and the best turn counts.
 """
 
 import argparse
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+import gymnasium
 import jax
 import numpy as np
+from gymnasium import spaces
 
 from fp3o.envs.crew import Crew, Games, form
 from fp3o.envs.pettingzoo import PettingZoo
@@ -103,6 +120,70 @@ def batched(games: Games) -> Callable[[], None]:
     return run
 
 
+def supersuit(
+    game: PettingZoo, num_envs: int, processes: int, closing: ExitStack
+) -> Callable[[], None]:
+    """A turn of SuperSuit's vector environment; it has one place for every agent."""
+    import supersuit
+
+    one = supersuit.pettingzoo_env_to_vec_env_v1(build(game.make, game.kwargs))
+    env = supersuit.concat_vec_envs_v1(one, num_envs, num_cpus=processes)
+    hand = game._facts.layout.hands[0]
+    actions = [
+        np.array([hand.write(own) for team in chosen for own in team])
+        for chosen in draw(game.spec, num_envs)
+    ]
+    # It would wait for its processes for ever, when this one ends.
+    for process in getattr(env, "procs", ()):
+        closing.callback(process.kill)
+    env.reset(seed=0)
+
+    def run() -> None:
+        for chosen in actions:
+            env.step(chosen)
+
+    return run
+
+
+class Flat(gymnasium.Env):
+    """A team as one agent, which Gymnasium's vector environments can hold."""
+
+    def __init__(self, game: PettingZoo):
+        self._env, self._layout = build(game.make, game.kwargs), game._facts.layout
+        size = sum(sense.size for sense in self._layout.senses)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        own = draw(game.spec, 1)[0, 0]
+        self.action_space = spaces.Box(-np.inf, np.inf, own.shape, own.dtype.type)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self._row(self._env.reset(seed=seed)[0]), {}
+
+    def step(self, action: np.ndarray) -> Any:
+        hands = zip(self._layout.agents, self._layout.hands, action, strict=True)
+        given = {agent: hand.write(x) for agent, hand, x in hands}
+        seen, rewards, ended, cut, _ = self._env.step(given)
+        paid = float(np.mean([*rewards.values()]))
+        return self._row(seen), paid, all(ended.values()), all(cut.values()), {}
+
+    def _row(self, seen: Mapping[Any, Any]) -> np.ndarray:
+        return np.concatenate([seen[agent] for agent in self._layout.agents], dtype=np.float32)
+
+
+def asynchronous(game: PettingZoo, num_envs: int, closing: ExitStack) -> Callable[[], None]:
+    """A turn of Gymnasium's vector environment."""
+    makers = [partial(Flat, game)] * num_envs
+    env = gymnasium.vector.AsyncVectorEnv(makers, shared_memory=True, context="spawn")
+    closing.callback(env.close)
+    actions = draw(game.spec, num_envs)
+    env.reset(seed=0)
+
+    def run() -> None:
+        for chosen in actions:
+            env.step(chosen)
+
+    return run
+
+
 def measure(cases: Mapping[str, Callable[[], None]], num_envs: int, seconds: float) -> None:
     """Print every case's best turn."""
     best = dict.fromkeys(cases, float("inf"))
@@ -112,10 +193,10 @@ def measure(cases: Mapping[str, Callable[[], None]], num_envs: int, seconds: flo
             began = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - began)
-    print(f"{'case':16} {'steps/s':>10} {'us a step':>11} {'times raw':>10}")
+    print(f"{'case':26} {'steps/s':>10} {'us a step':>11} {'times raw':>10}")
     for name, took in best.items():
         rate = CHUNK * num_envs / took
-        print(f"{name:16} {rate:10,.0f} {1e6 / rate:11.0f} {best['raw'] / took:10.2f}")
+        print(f"{name:26} {rate:10,.0f} {1e6 / rate:11.0f} {best['raw'] / took:10.2f}")
 
 
 def main() -> None:
@@ -130,13 +211,18 @@ def main() -> None:
     here, there = (PettingZoo(make, kwargs, workers=number) for number in (0, 1))
     print(f"{here.spec.name}: {asked.envs} environments, {len(os.sched_getaffinity(0))} cores")
     idle = Games(here.spec, Crew(Idle(here.spec), form(here.spec), asked.envs))
-    cases = {
-        "raw": raw(here, asked.envs),
-        "in this process": batched(here.batch(asked.envs)),
-        "workers": batched(there.batch(asked.envs)),
-        "idle workers": batched(idle),
-    }
-    measure(cases, asked.envs, asked.seconds)
+    with ExitStack() as closing:
+        cases = {
+            "raw": raw(here, asked.envs),
+            "in this process": batched(here.batch(asked.envs)),
+            "workers": batched(there.batch(asked.envs)),
+            "idle workers": batched(idle),
+            "gymnasium async": asynchronous(here, asked.envs, closing),
+        }
+        for processes in (0, 2) if find_spec("supersuit") else ():
+            name = f"supersuit, {processes} processes"
+            cases[name] = supersuit(here, asked.envs, processes, closing)
+        measure(cases, asked.envs, asked.seconds)
 
 
 if __name__ == "__main__":

@@ -387,6 +387,8 @@ class Check:
 
     env: Name
     """A task (`fp3o list`), also with a variant, as in `mpe/simple_spread:mpe2`."""
+    variant: str | None = None
+    """The variant, for tasks from elsewhere; `--env.N 3` is short for `default:env.N=3`."""
     num_envs: int = 4
     """Environments played together."""
     steps: int = 200
@@ -399,13 +401,13 @@ class Check:
 
 def check(argv: Sequence[str]) -> int:
     """Play an environment at random and name everything that does not fit, with its cure."""
-    options = ask(Check, argv, "check", check)
+    options = ask(Check, with_variant(list(argv)), "check", check)
     from fp3o.check import check_env
+    from fp3o.tasks import make
 
+    env = options.env if options.variant is None else make(options.env, options.variant)
     with Console(stderr=True).status("playing it three times ..."):
-        found = check_env(
-            options.env, num_envs=options.num_envs, steps=options.steps, seed=options.seed
-        )
+        found = check_env(env, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
         problems = [problem._asdict() for problem in found.problems]
         print(json.dumps({"well": found.well, "problems": problems, **found.numbers}, indent=2))

@@ -8,24 +8,33 @@ observation, less what the observation alone foretells. Two agents differ by
 
 both sides freed from the share that is noise: 0 where actions have the same effects, 2 where they
 have nothing in common. Agents that may do different things differ by 2. Average linkage joins the
-most alike; the groups with the highest silhouette are taken, and one group if all are alike.
+most alike; the groups with the highest silhouette are taken, if it is at least ½: what counts as a
+difference depends on how much agents of one kind differ. Else everyone is alone if even the most
+alike are nearer to nothing in common than to the same, and all are one group if not.
+
+All this is done again in both halves of the environments, split at random several times: agents
+that come together in any of them stay together. Noise has borders, too, but others each time.
 
 Selective parameter sharing (Christianos et al., 2021) has the same aim with learned embeddings.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from fp3o.check import play_at_random
+from fp3o.check import Record, play_at_random
 from fp3o.envs.base import Env
+from fp3o.sharing import components
 from fp3o.spaces import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
-ALIKE = 0.1
-"""If joining everyone costs less than this, all agents are of one kind."""
+CLEAR = 0.5
+"""Silhouette from which groups count as a structure (Kaufman and Rousseeuw, 1990)."""
+SPLITS = 4
+"""How often the environments are split at random, to look for the groups again."""
 NOTHING = 2.0
 """The difference of agents that have nothing in common."""
 FEWEST = 100
@@ -54,21 +63,30 @@ class Effects(NamedTuple):
 
 def auto_sharing(env: Env, steps: int = 200, seed: int = 0) -> Groups:
     """The map from agent to group that random play suggests; a batch of about 64 is enough."""
-    return cluster(differences(env, steps, seed))
+    record, random = play_at_random(env, steps, seed), np.random.default_rng(seed)
+    everything = np.arange(env.num_envs)
+    splits = [np.array_split(random.permutation(everything), 2) for _ in range(SPLITS)]
+    parts = [everything, *itertools.chain(*splits)]
+    return components([cluster(compare(env.spec, record, part)) for part in parts])
 
 
 def differences(env: Env, steps: int = 200, seed: int = 0) -> Float[np.ndarray, "n n"]:
     """How much the effects of the agents' actions differ, pair by pair: 0 to about 2."""
-    record = play_at_random(env, steps, seed)
-    moves = [*_moves(env.spec, record.seen, record.actions)]
+    return compare(env.spec, play_at_random(env, steps, seed), np.arange(env.num_envs))
+
+
+def compare(spec: EnvSpec, record: Record, chosen: np.ndarray) -> Float[np.ndarray, "n n"]:
+    """The differences of the agents in some of the environments that were played."""
+    seen = TimeStep._make(np.asarray(part)[:, chosen] for part in record.seen)
+    moves = [*_moves(spec, seen, record.actions[:, chosen])]
     fewest = min(len(own.obs) for own in moves)
-    if fewest < FEWEST:
+    if fewest < FEWEST * len(chosen) / record.actions.shape[1]:
         raise ValueError(
-            f"an agent of {env.spec.name} lived for {fewest} steps of random play, too few to "
+            f"an agent of {spec.name} lived for {fewest} steps of random play, too few to "
             f"compare it with others: play more (at least {FEWEST} are needed)"
         )
-    effects = _effects(_equal(moves, fewest, seed))
-    mask = env.spec.actions.mask
+    effects = _effects(_equal(moves, fewest))
+    mask = spec.actions.mask
     found = np.zeros((len(effects), len(effects)))
     for i, one in enumerate(effects):
         for j, other in enumerate(effects[:i]):
@@ -91,9 +109,9 @@ def _moves(spec: EnvSpec, seen: TimeStep, actions: np.ndarray) -> Iterator[Moves
         yield Moves(before, done[:, :, i][lived], after - before)
 
 
-def _equal(moves: Sequence[Moves], count: int, seed: int) -> list[Moves]:
+def _equal(moves: Sequence[Moves], count: int) -> list[Moves]:
     """As many steps of everyone; without features that never change, as one's own number."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     told = np.any([own.obs.std(0) > 1e-6 for own in moves], axis=0)
     equal = []
     for own in moves:
@@ -136,15 +154,14 @@ def _difference(one: Effects, other: Effects) -> float:
 
 
 def cluster(differ: Float[np.ndarray, "n n"]) -> Groups:
-    """The groups with the highest silhouette on the way from everyone alone to all together."""
+    """The groups with the highest silhouette, if it is clear; else everyone alone or together."""
     levels = [*_joined(differ)]
-    height = levels[-1][0]
-    if len(differ) == 1 or height < ALIKE:
-        return (0,) * len(differ)
-    cuts = [groups for _, groups in levels if 1 < len(groups) < len(differ)]
+    cuts = [groups for _, groups in levels[1:-1]]
     best = max(cuts, key=lambda groups: _silhouette(differ, groups), default=None)
-    if best is None or _silhouette(differ, best) <= 0:
-        best = [[i] for i in range(len(differ))]
+    if best is None or _silhouette(differ, best) < CLEAR:
+        # The first to be joined are the most alike.
+        apart = len(levels) > 1 and levels[1][0] >= NOTHING / 2
+        best = levels[0 if apart else -1][1]
     place = {i: number for number, group in enumerate(sorted(best)) for i in group}
     return tuple(place[i] for i in range(len(differ)))
 

@@ -91,6 +91,8 @@ def describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if any(row.get("certified") is not None for row in rows):
         held = np.mean([bool(row.get("certified")) for row in rows])
         words["condition"] = f"{100 * held:.0f} %"
+    if replaced := max((row.get("env_restarts", 0) for row in rows), default=0):
+        words["workers replaced"] = str(replaced)
     return words
 
 

@@ -1,6 +1,7 @@
 """One process's work on a run: train, stop at any moment, go on exactly there, judge."""
 
 import contextlib
+import json
 import math
 import signal
 import threading
@@ -14,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fp3o.artefact import write_policy
+from fp3o.envs.base import Seeded
+from fp3o.envs.workers import Losses
 from fp3o.errors import NonFiniteError
 from fp3o.evaluation import BEST, DURING, LAST, judge, program_of, references, summary
 from fp3o.loggers import Logger, open_loggers
@@ -53,7 +56,9 @@ class Runner:
         self.setup = self.program.setup
         self.standing = self._fresh()
         self.iteration, self.cursor = 0, 0
+        self._lost_before: dict[str, int] = {}
         self._restore()
+        self._lost_told = self._losses()
         self._logger_names = loggers
         self._loggers: list[Logger] = []
         # Of this process: an earlier one may have run elsewhere.
@@ -111,7 +116,7 @@ class Runner:
         status = Status(title, total, self.step, self.plan.seeds)
         began = saved = time.perf_counter()
         with stop_signals(self.screen.say) as stop:
-            if self.iteration == 0:
+            if self.cursor == 0:
                 self._log([self._row(k) for k in self.plan.seed_numbers], self._evaluation())
             while self.iteration < self.plan.iterations and not stop:
                 rows = self._iterate(began)
@@ -132,7 +137,8 @@ class Runner:
     def _iterate(self, began: float) -> list[dict[str, Any]]:
         """One iteration, its evaluation if one is due, its lines in the files."""
         plan, iteration = self.plan, self.iteration + 1
-        state, metrics = self.program.iterate(self.standing.state)
+        state, metrics = self._learn()
+        self._tell_losses()
         self._refuse_divergence(state)
         self.standing = self.standing._replace(state=state)
         self.iteration = iteration
@@ -150,6 +156,38 @@ class Runner:
             self.directory.append("timing.jsonl", [{"step": self.step, "seconds": seconds}])
         return rows
 
+    def _learn(self) -> tuple[State, dict[str, Any]]:
+        """One iteration of the program; should it fail, what was learned before is kept."""
+        try:
+            return self.program.iterate(self.standing.state)
+        except Exception:
+            self._save()
+            self.screen.close()
+            self.screen.say(
+                f"stopped by an error and saved at step {self.step}: once it is mended, go on with "
+                f"`fp3o resume {self.directory.path}`"
+            )
+            raise
+
+    def _losses(self) -> dict[str, int]:
+        """What environments that count it have lost since the run began, in training."""
+        env: Any = self.program.env
+        lost = getattr(env.env if isinstance(env, Seeded) else env, "losses", None)
+        now = lost.metrics() if isinstance(lost, Losses) else {}
+        return {name: self._lost_before.get(name, 0) + number for name, number in now.items()}
+
+    def _tell_losses(self) -> None:
+        """Say if workers had to be replaced since somebody was told."""
+        told, self._lost_told = self._lost_told, self._losses()
+        new = {name: number - told[name] for name, number in self._lost_told.items()}
+        if replaced := new.get("env_restarts"):
+            why = {kind: new[f"env_{kind}"] for kind in ("crashed", "hung", "garbage")}
+            words = ", ".join(f"{number} {kind}" for kind, number in why.items() if number)
+            self.screen.say(
+                f"after step {self.step}, workers replaced: {replaced} ({words}); "
+                f"{new['env_lost_steps']} steps of their episodes were lost"
+            )
+
     def _refuse_divergence(self, state: State) -> None:
         """A policy whose numbers are not finite plays no more: stop, with the last good state."""
         finite = [np.isfinite(self._by_seed(x)).all((1, 2)) for x in state.learner.actor]
@@ -163,7 +201,7 @@ class Runner:
                 )
 
     def _row(self, seed: int) -> dict[str, Any]:
-        return {"iteration": self.iteration, "step": self.step, "seed": seed}
+        return {"iteration": self.iteration, "step": self.step, "seed": seed} | self._losses()
 
     def _log(self, rows: list[dict[str, Any]], judged: list[dict[str, Any]] | None) -> None:
         for row, found in zip(rows, judged or [{}] * len(rows), strict=True):
@@ -219,6 +257,7 @@ class Runner:
                 for seed, step, found in zip(plan.seed_numbers, best.step, absolute, strict=True)
             ],
             "references": scripted,
+            **self._losses(),
         }
         self._write_policies({"last": content["last"], "best": content["best"]})
         self.directory.write_json("results.json", content)
@@ -243,6 +282,9 @@ class Runner:
             self.iteration, self.cursor = checkpoint.iteration, checkpoint.cursor
         if checkpoint is not None or self.directory.metrics.exists():
             self.directory.rewind("metrics.jsonl", self.cursor)
+            rows = self.directory.metrics.read_bytes().splitlines()
+            last = json.loads(rows[-1]) if rows else {}
+            self._lost_before = {name: last[name] for name in Losses().metrics() if name in last}
 
     def _save(self) -> None:
         arrays = to_arrays(self.standing)

@@ -10,13 +10,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from fp3o.envs import matrix as matrices
 from fp3o.envs import mpe, mpe_scripted, mpe_view, mpe_world, own
 from fp3o.envs.base import Env, Game, HostGame, batch_of
 from fp3o.envs.mamujoco import catalogue as bodies
 from fp3o.envs.probe import PROBES
 from fp3o.envs.smac import maps as battles
 from fp3o.errors import nearest
-from fp3o.presets import PRESETS, Settings, battle, body
+from fp3o.presets import MATRIX, PRESETS, Settings, battle, body
 from fp3o.spaces import EnvSpec
 
 Scripted = Callable[..., Any]
@@ -163,7 +164,9 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
 def _adapted(family: str, target: str) -> Task:
     """A task from elsewhere; its options are those of the variant `default`."""
     path = target.replace(":", ".")
-    return Task(f"{family}/{path}", ADAPTERS[family][1], partial(_adapt, family, path), None)
+    # Each of those that are played at once may be a process.
+    build, words = partial(_adapt, family, path), ADAPTERS[family][1]
+    return Task(f"{family}/{path}", words, build, None, together=32)
 
 
 @cache
@@ -188,6 +191,12 @@ def _probe(name: str) -> Task:
     return Task(f"probe/{name}", summary, lambda _: game, getattr(game, "length", 1))
 
 
+def _matrix(name: str) -> Task:
+    game = matrices.GAMES[name]
+    summary = f"two agents choose once; the best pair is paid {game.best:g}"
+    return Task(f"{matrices.FAMILY}/{name}", summary, lambda _: game, game.limit, presets=MATRIX)
+
+
 TASKS: Mapping[str, Task] = {
     task.name: task
     for task in (
@@ -197,6 +206,7 @@ TASKS: Mapping[str, Task] = {
         *map(_body, bodies.names()),
         *map(_skirmish, battles.MAPS),
         *map(_probe, PROBES),
+        *map(_matrix, matrices.GAMES),
     )
 }
 """The tasks by name."""

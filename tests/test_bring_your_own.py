@@ -1,5 +1,6 @@
 """One's own algorithm, sharing, network and environment objects, without touching the library."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,10 @@ def test_a_row_of_ones_own_is_named_with_its_module() -> None:
     assert len(Path("examples/own_algorithm.py").read_text().splitlines()) <= 35
 
 
-@pytest.mark.parametrize("sharing", ["full", "partial", "none"])
+@pytest.mark.parametrize(
+    "sharing",
+    ["none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("full", "partial"))],
+)
 def test_it_trains_and_is_found_again(sharing: str, tmp_path: Path) -> None:
     """The run names the module, so another process finds the row."""
     out = tmp_path / "run"
@@ -200,6 +204,24 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
         np.testing.assert_allclose(theirs.probabilities[..., choice], chance, atol=1e-5)  # pyright: ignore
     for a, b in zip(read_actor(policy, setup), rows, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_strangers_policy_imports_nothing(tmp_path: Path) -> None:
+    """A policy folder may name any module as its task; without its run it is not imported."""
+    from fp3o.artefact import write_policy
+
+    (tmp_path / "trap.py").write_text("raise SystemExit('sprung')")
+    spec = dataclasses.replace(find("probe/credit").spec(), name="python/trap.game")
+    setup = Setup(spec, Config(hidden=(4,)))
+    write_policy(tmp_path / "policy", setup, setup.init(0).actor, {})
+    policy = fp3o.Policy.load(tmp_path / "policy")
+    assert policy.act(np.zeros((3, spec.obs_size)))[0].shape == (3, 1)
+    for play in (
+        lambda: fp3o.evaluate(tmp_path / "policy", 2),
+        lambda: fp3o.render(policy, tmp_path / "film.gif"),
+    ):
+        with pytest.raises(fp3o.PolicyError, match=r"the task python/trap\.game.*trust"):
+            play()
 
 
 class Broken(Network):

@@ -1,5 +1,6 @@
 """Agents are grouped by what their actions do."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,28 @@ def test_joints_of_the_cheetah() -> None:
 
 
 @pytest.mark.slow
-def test_stalkers_and_zealots() -> None:
-    """The two kinds of 3s5z, found without being told."""
-    assert auto_sharing(find("smac/3s5z").env(None, 64)) == (0, 0, 0, 1, 1, 1, 1, 1)
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [("2s3z", (0, 0, 1, 1, 1)), ("3s5z", (0,) * 3 + (1,) * 5), ("5m_vs_6m", (0,) * 5)],
+)
+def test_kinds_of_units(name: str, groups: tuple[int, ...]) -> None:
+    """Stalkers, zealots and marines, found without being told."""
+    assert auto_sharing(find(f"smac/{name}").env(None, 64)) == groups
+
+
+@pytest.mark.slow
+def test_a_battle_is_trained_with_groups_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's settings hold the map."""
+    monkeypatch.setattr(runner, "report", lambda *_: None)
+    run = fp3o.train(
+        "smac/3s5z", sharing="auto", algorithm="fp3o", seeds=1, num_envs=2, rollout=20, epochs=1,
+        hidden=(8,), recurrent=0, chunk=1, steps=80, eval_every=0, eval_episodes=1,
+        final_episodes=1, out=tmp_path / "run", progress="quiet", loggers=(),
+    )  # fmt: skip
+    settings = json.loads((run.path / "config.json").read_text())["settings"]
+    assert settings["sharing"] == [0, 0, 0, 1, 1, 1, 1, 1]
 
 
 def test_a_run_finds_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

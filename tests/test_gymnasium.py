@@ -138,3 +138,21 @@ def test_trains_with_continuous_actions() -> None:
     state, metrics = program.iterate(program.init(0))
     assert np.isfinite(metrics["kl"]).all()
     assert state.carry.timestep.obs.shape == (2, 1, 3)
+
+
+def test_pictures() -> None:
+    """Of tasks that are filmed; what has passed is shown by the last one that was taken."""
+    pytest.importorskip("pygame")
+    game = make("CartPole-v1")
+    plain, filmed = game.batch(1), game.filmed().batch(1)
+    assert game.filmed().spec == game.spec
+    assert plain.picture(plain.reset(KEY)[0], "") is None
+    first, _ = filmed.reset(KEY)
+    shot = filmed.picture(first, "step 0")
+    assert shot is not None and shot.dtype == np.uint8 and shot.shape[2] == 3
+    last = first
+    for _ in range(6):
+        last, _ = filmed.step(last, np.ones((1, 1, 1), int))
+    np.testing.assert_array_equal(filmed.picture(first, "step 0"), shot)
+    assert not np.array_equal(filmed.picture(last, "step 0"), shot)
+    filmed.close()

@@ -1,5 +1,6 @@
-"""Runs on the host: MuJoCo tasks through the same commands, stopped and resumed in mid-episode."""
+"""Runs on the host: stopped and resumed in mid-episode; environments that fail in workers."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fp3o import runner
 from fp3o.cli import main
 from fp3o.config import Config
 from fp3o.envs.base import HostGame
+from fp3o.envs.workers import WorkersError
 from fp3o.evaluation import evaluate, judge, program_of
 from fp3o.plan import change, draft
 from fp3o.program import Program, State
@@ -47,6 +49,7 @@ def test_a_run_on_the_host(tmp_path: Path) -> None:
         first, second = weights(whole.path, seed), weights(part.path, seed)
         assert first.keys() == second.keys()
         assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert not any(lost(row) for row in metrics(whole.path))  # there are no workers
     found = evaluate(whole.path, 2)
     assert found["task"] == f"{TASK}:paper"
     assert all(np.isfinite(row["return"]) for row in found["policies"])
@@ -182,3 +185,77 @@ def test_a_task_is_made_once() -> None:
     name, variant = "mamujoco/InvertedPendulum-1x1", "farama:backend=mjx"
     pytest.importorskip("mujoco.mjx", reason="needs the extra mjx")
     assert find(name).env(variant, 2) == find(name).env(variant, 2)
+
+
+FEW: dict[str, Any] = {
+    **SMALL, "algorithm": "mappo", "sharing": "full", "seeds": 1, "num_envs": 4, "rollout": 5,
+    "minibatches": 1, "eval_episodes": 1, "final_episodes": 1,
+}  # fmt: skip
+"""Settings for the environments of `tiny_zoo`, whose episodes have five steps."""
+
+
+def counting(folder: Path, *deeds: str, on_failure: str = "replace") -> dict[str, Any]:
+    """A task whose workers do these deeds in the thirteenth step they live to see."""
+    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    folder.mkdir()
+    ours = f"workers=1,on_failure={on_failure},patience.step=1.5"
+    theirs = f"env.folder={str(folder)!r},env.deeds={deeds!r},env.late=12"
+    return {"task": "pettingzoo:tiny_zoo:Counting", "variant": f"default:{ours},{theirs}"}
+
+
+def metrics(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def lost(row: dict[str, Any]) -> dict[str, int]:
+    return {name: number for name, number in row.items() if name.startswith("env_")}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_losses_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed, asleep for ever, NaN, wrong shape: training goes on, also later, and tells."""
+    task = counting(tmp_path / "deeds", "kill", "hang", "nan", "shape")
+    settings = {**FEW, "progress": "plain"}
+    with pytest.warns(RuntimeWarning, match="another worker is started") as told:
+        run = fp3o.train(**task, out=tmp_path / "run", steps=3 * 20, **settings)
+    assert run.finished and len(told) == 4
+    before, first, *others = metrics(run.path)
+    assert not any(lost(before).values()) and not any(lost(first).values())
+    wanted = {
+        "env_crashed": 1, "env_hung": 1, "env_garbage": 2, "env_restarts": 4, "env_lost_steps": 8,
+    }  # fmt: skip
+    assert [lost(row) for row in others] == [wanted] * 2
+    assert lost(run.results) == wanted
+    words = "after step 20, workers replaced: 4 (1 crashed, 1 hung, 2 garbage); 8 steps of their"
+    assert words in capsys.readouterr().out
+    # Episodes that were running when it stopped are lost, too.
+    with pytest.warns(RuntimeWarning, match="4 running episodes of 8 steps") as told:
+        fp3o.resume(run.path, steps=4 * 20, progress="quiet", loggers=())
+    assert len(told) == 1
+    assert lost(metrics(run.path)[-1]) == {**wanted, "env_lost_steps": 16}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("kill", "crashed, ended by signal 9"),
+        pytest.param("hang", "hung, no answer in time", marks=pytest.mark.slow),
+        pytest.param("nan", "garbage, reward is not finite", marks=pytest.mark.slow),
+        pytest.param("shape", "garbage, agent 'a_0' has an obs", marks=pytest.mark.slow),
+    ],
+)
+def test_a_failure_that_stops_a_run_loses_nothing(tmp_path: Path, deed: str, words: str) -> None:
+    """What was learned before is saved, can be loaded, and the run goes on from there."""
+    task = counting(tmp_path / "deeds", deed, on_failure="stop")
+    path, settings = tmp_path / "run", {**FEW, "num_envs": 1}
+    with pytest.raises(WorkersError, match=f"failed after 2 steps of its episode.*: {words}"):
+        fp3o.train(**task, out=path, steps=3 * 5, **settings)
+    kept = metrics(path)
+    assert [row["iteration"] for row in kept] == [0, 1]
+    assert [file.stem for file in (path / "checkpoints").iterdir()] == ["000000001"]
+    action, _ = fp3o.Policy.load(path).act(np.zeros((2, 2)))
+    assert action.shape == (2, 1)
+    assert fp3o.resume(path, progress="quiet", loggers=()).finished
+    rows = metrics(path)
+    assert rows[:2] == kept and [row["iteration"] for row in rows] == [0, 1, 2, 3]

@@ -680,6 +680,29 @@ def test_pictures() -> None:
     assert isinstance(plain.batch(1), Games)
 
 
+def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing, or an error that says what drawing needs; without a screen, that is set."""
+
+    class Blind(Scripted):
+        def __init__(self, render_mode: str | None = None):
+            super().__init__(TWO, [{"obs": seen(0, 0)}])
+
+        def render(self) -> Any:
+            return 1 / 0
+
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "offscreen")
+    env = PettingZoo(Blind).filmed().batch(1)
+    if sys.platform == "linux":
+        assert (os.environ["SDL_VIDEODRIVER"], os.environ["MUJOCO_GL"]) == ("offscreen", "egl")
+    state, _ = env.reset(KEY)
+    with pytest.raises(ValueError, match=r"draw itself: ZeroDivisionError.*MUJOCO_GL=egl"):
+        env.picture(state, "")
+    monkeypatch.setattr(Blind, "render", lambda _: "a text")
+    assert env.picture(state, "") is None
+
+
 def test_places_need_no_jax() -> None:
     """Workers start in a moment."""
     program = "import sys, fp3o.envs.pettingzoo_worker as _; print(*sys.modules)"

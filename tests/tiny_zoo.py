@@ -74,16 +74,23 @@ class Counting(ParallelEnv):
     """Two agents that see the time; the first environments to take a step misbehave in the third.
 
     Each claims a deed in a folder, so that those which replace them find none left, unless they
-    are to misbehave `always`.
+    are to misbehave `always`. They begin to do so after `late` steps.
     """
 
     metadata = {"name": "counting"}  # noqa: RUF012
     possible_agents = ("a_0", "a_1")
 
-    def __init__(self, folder: str, deeds: Sequence[str] = (), always: str = "", length: int = 5):
+    def __init__(
+        self,
+        folder: str,
+        deeds: Sequence[str] = (),
+        always: str = "",
+        length: int = 5,
+        late: int = 0,
+    ):
         self.folder, self.deeds, self.length = Path(folder), deeds, length
         self.deed: str | None = always or None
-        self.time = 0
+        self.time, self.lived, self.late = 0, 0, late
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> Any:
@@ -98,7 +105,9 @@ class Counting(ParallelEnv):
 
     def step(self, actions: Mapping[str, Any]) -> Any:
         self.time += 1
-        self.deed = self.claim() if self.deed is None else self.deed
+        self.lived += 1
+        if self.deed is None and self.lived > self.late:
+            self.deed = self.claim()
         deed = self.deed if self.time == 3 else ""
         seen, reward = misbehave(deed, self.shown(), 1.0)
         over = self.time == self.length

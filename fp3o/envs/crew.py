@@ -6,7 +6,9 @@ time limit, and new ones begin.
 """
 
 import contextlib
+import os
 import secrets
+import sys
 import traceback
 import warnings
 import weakref
@@ -87,7 +89,7 @@ class Desk:
     def render(self) -> np.ndarray | None:
         """The first place's picture of itself, if it has one."""
         place: Any = self._places[0]
-        return place.render() if hasattr(place, "render") else None
+        return drawn(place.render) if hasattr(place, "render") else None
 
     def _order(self, i: int, name: str, *args: Any) -> Reply:
         try:
@@ -144,6 +146,7 @@ class Games:
         self.spec, self.num_envs = spec, len(players.seeds)
         self._crew = players
         self._moment = np.array([secrets.randbits(62), 0], np.int64)
+        self._told = np.zeros_like(self._moment)
         self._shot: np.ndarray | None = None
 
     @property
@@ -232,24 +235,46 @@ class Games:
         new = np.flatnonzero(state.time == 0).tolist()
         self._crew.episodes[:] = state.episode - (state.time == 0)
         begun = [Report._make(answer) for answer in self._crew.reset(new)]
-        self._tell(state.time)
+        self._tell(state)
         old = zip(new, begun, state.obs[new], state.team[new], strict=True)
         return [
             i for i, now, obs, team in old
             if np.array_equal(now.obs, obs) and np.array_equal(now.state, team)
         ]  # fmt: skip
 
-    def _tell(self, time: np.ndarray) -> None:
-        """Account for episodes that cannot be taken up again."""
-        if lost := int(time.sum()):
+    def _tell(self, state: Standing) -> None:
+        """Account for episodes that cannot be taken up again, once for each state."""
+        told, self._told = self._told, state.moment
+        lost = int(state.time.sum())
+        if lost and not np.array_equal(state.moment, told):
             self.losses.steps += lost
             warnings.warn(
                 f"{self.spec.name}: games cannot be put back to where they were; "
-                f"{np.count_nonzero(time)} running episodes of {lost} steps end as if cut by a "
-                "time limit",
+                f"{np.count_nonzero(state.time)} running episodes of {lost} steps end as if cut by "
+                "a time limit",
                 RuntimeWarning,
                 stacklevel=4,
             )
+
+
+def without_screen() -> None:
+    """Let environments draw themselves where there is no screen; they read these variables."""
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}:
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame
+        os.environ.setdefault("MUJOCO_GL", "egl")
+
+
+def drawn(render: Callable[[], Any]) -> np.ndarray | None:
+    """An environment's picture of itself, if it has one."""
+    try:
+        shot = render()
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"the environment cannot draw itself: {what}. Without a screen, pygame needs "
+            "SDL_VIDEODRIVER=dummy and MuJoCo a library for MUJOCO_GL=egl (libEGL) or osmesa"
+        ) from error
+    return shot if isinstance(shot, np.ndarray) and shot.ndim == 3 else None
 
 
 def captioned(shot: np.ndarray, caption: str) -> np.ndarray:

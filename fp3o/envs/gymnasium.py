@@ -13,7 +13,7 @@ import secrets
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
+from fp3o.envs.crew import captioned, drawn, without_screen
 from fp3o.envs.options import Value, of_variant, to_variant
 from fp3o.spaces import Box, Discrete, EnvSpec
 from fp3o.types import TimeStep
@@ -61,6 +62,7 @@ class Gyms:
         self._nothing = np.zeros((num_envs, 0), np.float32)
         self._read = _reader(self._envs[0].observation_space)
         self._play = _player(self._envs[0].action_space)
+        self._shot: np.ndarray | None = None
 
     def close(self) -> None:
         """Let go of all environments."""
@@ -102,9 +104,21 @@ class Gyms:
         new = self._standing(time, episode, state.stream, obs)
         return new, self._shown(obs, legal, reward, (over, cut, over | cut), final)
 
+    def picture(self, state: Standing, caption: str) -> np.ndarray | None:
+        """The first environment's picture of itself, if it was made to have one.
+
+        Of a moment that has passed, it is the last picture that was taken.
+        """
+        if self._envs[0].render_mode and self._newest(state):
+            self._shot = drawn(self._envs[0].render)
+        return None if self._shot is None else captioned(self._shot, caption)
+
+    def _newest(self, state: Standing) -> bool:
+        return np.array_equal(state.moment, self._moment)
+
     def _take_up(self, state: Standing) -> np.ndarray:
         """Which episodes can be played on from a state: all, if it is the newest one."""
-        if np.array_equal(state.moment, self._moment):
+        if self._newest(state):
             return np.ones(self.num_envs, bool)
         fresh = state.time == 0
         for i in np.flatnonzero(fresh).tolist():
@@ -152,6 +166,8 @@ class Gymnasium:
 
     name: str
     options: tuple[tuple[str, Value], ...] = ()
+    render_mode: str | None = None
+    """`rgb_array`: environments have pictures."""
 
     @property
     def variant(self) -> str:
@@ -168,6 +184,10 @@ class Gymnasium:
         """The task's facts."""
         return self._facts[0]
 
+    def filmed(self) -> "Gymnasium":
+        """The same task with pictures."""
+        return replace(self, render_mode="rgb_array")
+
     def batch(self, num_envs: int) -> Gyms:
         """Environments that are stepped together."""
         return Gyms(self.spec, num_envs, self.build)
@@ -176,9 +196,13 @@ class Gymnasium:
         """One of Gymnasium's environments."""
         import gymnasium
 
+        options: dict[str, Any] = dict(self.options)
+        if self.render_mode:
+            without_screen()
+            options["render_mode"] = self.render_mode
         try:
             # Its checker warns of what is not our business, at every step.
-            return gymnasium.make(self.name, disable_env_checker=True, **dict(self.options))  # pyright: ignore
+            return gymnasium.make(self.name, disable_env_checker=True, **options)
         except (TypeError, gymnasium.error.Error) as error:
             raise ValueError(f"{self.name} cannot be made: {error}") from error
 

@@ -26,7 +26,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -36,17 +36,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from fp3o.envs.base import Sight
-from fp3o.envs.options import Value, of_variant, to_variant
+from fp3o.envs.foreign import UNKNOWN_LIMIT, Filmed, Foreign, alike, flat
+from fp3o.envs.options import Value
 from fp3o.errors import MissingExtraError, nearest
 from fp3o.spaces import Box, Discrete, EnvSpec
 
 FAMILY = "jaxmarl"
-REWARDS = ("mean", "sum", "own")
-UNKNOWN_LIMIT = 1000
-"""Steps after which an evaluation gives up where no limit is known."""
 BRAX = ("ant_4x2", "halfcheetah_6x1", "hopper_3x1", "humanoid_9|8", "walker2d_2x3")
-WINS = ("won", "returned_won_episode", "won_episode")
-"""What an info may call a victory."""
 
 
 class Scene(NamedTuple):
@@ -62,26 +58,8 @@ class Scene(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JaxMarl:
-    """An environment by its name, made with `options`, or one that is `made` already."""
-
-    name: str
-    reward: str = "mean"
-    outcomes: tuple[str, ...] = ()
-    """Numbers of the info that an episode ends with."""
-    options: tuple[tuple[str, Value], ...] = ()
-    made: Any = None
-
-    def __post_init__(self) -> None:
-        if self.reward not in REWARDS:
-            raise ValueError(f"unknown reward {self.reward!r}: {nearest(self.reward, REWARDS)}")
-
-    @property
-    def variant(self) -> str:
-        """The options as text."""
-        told = {"outcomes": "+".join(self.outcomes)} if self.outcomes else {}
-        ours = told if self.reward == "mean" else {"reward": self.reward, **told}
-        return to_variant(ours, self.options)
+class JaxMarl(Foreign):
+    """An environment of JaxMARL; `outcomes` are numbers of its info."""
 
     @cached_property
     def env(self) -> Any:
@@ -132,9 +110,8 @@ class JaxMarl:
         own = jnp.stack([jnp.asarray(reward[a], jnp.float32).reshape(()) for a in self.agents])
         over = jnp.asarray(done["__all__"], bool)
         cut = over & self._late(inner, own, info)
-        told = [self._outcome(name, inner, info) for name in self._told]
-        outcome = jnp.stack(told) if told else jnp.zeros(0)
-        return self._scene(inner, obs, alive, outcome), paid(own, self.reward), over & ~cut, cut
+        outcome = self.told(self._told, self._victory(inner) | {**info})
+        return self._scene(inner, obs, alive, outcome), self.paid(own), over & ~cut, cut
 
     def sight(self, state: Scene) -> Sight:
         """What was shown."""
@@ -146,9 +123,16 @@ class JaxMarl:
         """What `outcomes` names, after the last step."""
         return state.outcome
 
+    @property
+    def filmed(self) -> Callable[[], Filmed]:
+        """The same game with pictures; there is no such thing where nobody could draw it."""
+        if part(self._first[0], "p_pos") is None and part(self._first[0], "unit_alive") is None:
+            raise AttributeError(f"{self.name} has no picture")
+        return partial(Filmed, self, partial(picture, self.env))
+
     def _scene(self, inner: Any, obs: Any, alive: Array, outcome: Array) -> Scene:
         inner = jax.tree.map(jnp.asarray, inner)
-        seen = [flat(obs[a], self._space(a)) for a in self.agents]
+        seen = [row(obs[a], self._space(a)) for a in self.agents]
         width = max(x.size for x in seen)
         padded = jnp.stack([jnp.pad(x, (0, width - x.size)) for x in seen])
         return Scene(
@@ -209,24 +193,21 @@ class JaxMarl:
         n = self.env.num_allies
         return alive[:n].any(), alive[n:].any()
 
-    def _outcome(self, name: str, inner: Any, info: Mapping[str, Any]) -> Float[Array, ""]:
-        names = WINS if name == "won" else (name,)
-        for known in names:
-            if known in info:
-                return jnp.asarray(info[known], jnp.float32).mean()
-        alive = part(inner, "unit_alive")
-        if name != "won" or alive is None:
-            raise ValueError(f"{self.name} tells no outcome {name!r}: {nearest(name, info)}")
+    def _victory(self, inner: Any) -> dict[str, Array]:
+        """Whether the battle is `won`, where there is one."""
+        if (alive := part(inner, "unit_alive")) is None:
+            return {}
         ours, theirs = self._sides(alive)
-        return (ours & ~theirs).astype(jnp.float32)
+        return {"won": ours & ~theirs}
 
     @cached_property
     def _first(self) -> tuple[Any, Any]:
         """Forms of the state and of the critic's view at the beginning."""
+        env = self.env  # made before anything is traced: modules that it imports make arrays
 
         def begin(key: Array) -> tuple[Any, Array]:
-            obs, inner = self.env.reset(key)
-            seen = [flat(obs[a], self._space(a)) for a in self.agents]
+            obs, inner = env.reset(key)
+            seen = [row(obs[a], self._space(a)) for a in self.agents]
             return inner, self._team(inner, obs, seen)
 
         return jax.eval_shape(begin, jnp.zeros(2, jnp.uint32))
@@ -239,7 +220,7 @@ class JaxMarl:
             raise ValueError(
                 f"{self.name} does not give observations by agent: it cannot be a game"
             )
-        form = lambda a: jax.eval_shape(lambda x: flat(x, self._space(a)), obs[a])  # noqa: E731
+        form = lambda a: jax.eval_shape(lambda x: row(x, self._space(a)), obs[a])  # noqa: E731
         return {a: form(a) for a in self.agents}
 
     @cached_property
@@ -305,9 +286,7 @@ def make(name: str, variant: str = "default") -> JaxMarl:
 
     `env.scenario=3m` names a battle of SMAX, `env.layout=coord_ring` a kitchen of overcooked.
     """
-    ours, options = of_variant(variant, ("reward", "outcomes"))
-    told = tuple(filter(None, str(ours.get("outcomes", "")).split("+")))
-    return JaxMarl(name, str(ours.get("reward", "mean")), told, options)
+    return JaxMarl.of(name, variant)
 
 
 def names() -> tuple[str, ...]:
@@ -326,18 +305,11 @@ def library() -> Any:
     return jaxmarl
 
 
-def paid(own: Float[Array, " n"], how: str) -> Float[Array, " n"]:
-    """What each agent is paid."""
-    if how == "own":
-        return own
-    return jnp.full_like(own, own.mean() if how == "mean" else own.sum())
-
-
-def flat(x: Any, space: Any = None) -> Float[Array, " f"]:
+def row(x: Any, space: Any) -> Float[Array, " f"]:
     """An observation as one row; a single choice as a one-hot."""
     if jnp.ndim(x) == 0 and type(space).__name__ == "Discrete":
         return jax.nn.one_hot(x, space.n)
-    return jnp.ravel(jnp.asarray(x)).astype(jnp.float32)
+    return flat(x)
 
 
 def _rows(rows: list[Array]) -> Float[Array, "n f"]:
@@ -353,10 +325,27 @@ def part(state: Any, name: str) -> Any:
     return None if state is None else getattr(state, name)
 
 
-def alike(new: Any, old: Any) -> Any:
-    """A new state with the number types of the old one: a loop needs them equal."""
-    same = lambda x, y: x if jnp.result_type(x) == y.dtype else jnp.asarray(x, y.dtype)  # noqa: E731
-    return jax.tree.map(same, new, old)
+def picture(env: Any, inner: Any) -> np.ndarray:
+    """Particles, or the living units of a battle, as discs on a board."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    battle = (alive := part(inner, "unit_alive")) is not None
+    canvas = FigureCanvasAgg(Figure((4.0, 4.0), dpi=120))
+    axes = canvas.figure.add_axes((0.02, 0.02, 0.96, 0.96), xticks=[], yticks=[], aspect="equal")
+    if battle:
+        axes.set(xlim=(0, env.map_width), ylim=(0, env.map_height))
+        sizes = np.asarray(env.unit_type_radiuses)[part(inner, "unit_types")]
+        colours = np.where(np.arange(len(alive)) < env.num_allies, "tab:blue", "tab:red")
+        discs = zip(part(inner, "unit_positions")[alive], sizes[alive], colours[alive], strict=True)
+    else:
+        axes.set(xlim=(-2, 2), ylim=(-2, 2))
+        discs = zip(part(inner, "p_pos"), env.rad, np.asarray(env.colour) / 255, strict=True)
+    for place, size, colour in discs:
+        axes.add_patch(Circle(place, float(size), color=colour))
+    canvas.draw()
+    return np.array(canvas.buffer_rgba())[..., :3]
 
 
 @cache

@@ -16,17 +16,20 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from PIL import Image
 
 from fp3o.envs.base import Sight
-from fp3o.envs.jaxmarl import REWARDS, UNKNOWN_LIMIT, alike, flat, paid
-from fp3o.envs.options import Value, of_variant, to_variant
+from fp3o.envs.foreign import UNKNOWN_LIMIT, Filmed, Foreign, alike, flat
+from fp3o.envs.options import Value
 from fp3o.errors import MissingExtraError, nearest
 from fp3o.spaces import Box, Discrete, EnvSpec
 
@@ -68,31 +71,15 @@ class Scene(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Jumanji:
-    """An environment by its name, made with `options`, or one that is `made` already.
+class Jumanji(Foreign):
+    """An environment of Jumanji; `outcomes` are numbers of its timesteps' extras.
 
     One that is not in `SEEN` must have `num_agents`; fields of its observation with a row for each
     agent are the agents' own, unless `view` says otherwise.
     """
 
-    name: str
     reward: str = "sum"
-    outcomes: tuple[str, ...] = ()
-    """Numbers of the timestep's extras that an episode ends with."""
-    options: tuple[tuple[str, Value], ...] = ()
-    made: Any = None
     view: View | None = None
-
-    def __post_init__(self) -> None:
-        if self.reward not in REWARDS:
-            raise ValueError(f"unknown reward {self.reward!r}: {nearest(self.reward, REWARDS)}")
-
-    @property
-    def variant(self) -> str:
-        """The options as text."""
-        told = {"outcomes": "+".join(self.outcomes)} if self.outcomes else {}
-        ours = told if self.reward == "sum" else {"reward": self.reward, **told}
-        return to_variant(ours, self.options)
 
     @cached_property
     def env(self) -> Any:
@@ -141,9 +128,8 @@ class Jumanji:
         inner, now = self.env.step(state.inner, self._actions(action))
         going = jnp.broadcast_to(now.discount, self.num_agents) > 0
         reward = jnp.asarray(now.reward, jnp.float32)
-        earned = paid(reward, self.reward) if reward.ndim else jnp.full(self.num_agents, reward)
-        told = [self._outcome(name, now.extras) for name in self.outcomes]
-        outcome = jnp.stack(told) if told else jnp.zeros(0)
+        earned = self.paid(reward) if reward.ndim else jnp.full(self.num_agents, reward)
+        outcome = self.told(self.outcomes, now.extras or {})
         inner, shown = alike((inner, now.observation), (state.inner, state.shown))
         over, left = now.last(), going.any()
         return Scene(inner, shown, going, outcome), earned, over & ~left, over & left
@@ -157,6 +143,10 @@ class Jumanji:
     def outcome(self, state: Scene) -> Float[Array, " o"]:
         """What `outcomes` names, after the last step."""
         return state.outcome
+
+    def filmed(self) -> Filmed:
+        """The same game with pictures."""
+        return Filmed(self, partial(picture, self.env))
 
     def _obs(self, shown: Any) -> Float[Array, "n f"]:
         own, whole = self._view
@@ -193,13 +183,6 @@ class Jumanji:
             return jnp.clip(inside, spec.minimum, spec.maximum).astype(spec.dtype)
         return action[:, 0].astype(spec.dtype)
 
-    def _outcome(self, name: str, extras: Mapping[str, Any] | None) -> Float[Array, ""]:
-        if name not in (extras or {}):
-            raise ValueError(
-                f"{self.name} tells no outcome {name!r}: {nearest(name, extras or {})}"
-            )
-        return jnp.asarray(extras[name], jnp.float32).mean()  # pyright: ignore
-
     @cached_property
     def _choices(self) -> Discrete | Box:
         spec, n = self.env.action_spec, self.num_agents
@@ -231,9 +214,7 @@ def make(name: str, variant: str = "default") -> Jumanji:
 
     `env.generator.num_agents=3` changes the generator of an environment's episodes.
     """
-    ours, options = of_variant(variant, ("reward", "outcomes"))
-    told = tuple(filter(None, str(ours.get("outcomes", "")).split("+")))
-    return Jumanji(name, str(ours.get("reward", "sum")), told, options)
+    return Jumanji.of(name, variant)
 
 
 def names() -> tuple[str, ...]:
@@ -250,6 +231,17 @@ def library() -> Any:
     except ImportError as error:
         raise MissingExtraError("jumanji", "jumanji") from error
     return jumanji
+
+
+def picture(env: Any, inner: Any) -> np.ndarray:
+    """A state as Jumanji draws it: all environments can make films, only some make pictures."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "still.gif"
+        # Some begin to draw at the second state only.
+        env.animate([inner, inner]).save(path, writer="pillow", dpi=48)
+        with Image.open(path) as film:
+            film.seek(film.n_frames - 1)  # pyright: ignore
+            return np.array(film.convert("RGB"))
 
 
 @cache

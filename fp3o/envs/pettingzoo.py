@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from fp3o.envs.crew import Crew, Desk, Games, form
+from fp3o.envs.crew import Crew, Desk, Games, form, without_screen
 from fp3o.envs.pettingzoo_worker import MASK, Choice, Dial, Launch, Layout, Sense, Table, build
 from fp3o.envs.workers import Patience, checked
 from fp3o.errors import nearest
@@ -135,6 +135,7 @@ class PettingZoo:
             patience = self.patience._replace(restarts=0) if stop else self.patience
             return Games(spec, Crew(launch, form(spec), num_envs, patience))
         if self.render_mode and num_envs == 1:
+            without_screen()
             kwargs["render_mode"] = self.render_mode
         return Games(spec, Desk(Launch(self.make, kwargs, layout), form(spec), num_envs))
 

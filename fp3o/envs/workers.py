@@ -36,6 +36,8 @@ START = (
 )
 """What a worker runs: told are its end of the pipe, our number, and where we find modules."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+NO_WINDOW = {"SDL_VIDEODRIVER": "dummy"}
+"""Nobody looks at a worker; pygame would open a window, or fail where there is no screen."""
 GOODBYE = 10.0
 """Seconds that workers have to close what they own."""
 TAIL = 2000
@@ -101,6 +103,16 @@ class Losses:
     steps: int = 0
     """Steps of episodes that could not be played to their ends."""
 
+    def metrics(self) -> dict[str, int]:
+        """The counts by the names they have among the metrics of a run."""
+        return {
+            "env_crashed": self.crashed,
+            "env_hung": self.hung,
+            "env_garbage": self.garbage,
+            "env_restarts": self.restarts,
+            "env_lost_steps": self.steps,
+        }
+
 
 class FailureError(Exception):
     """A worker has failed: `crashed`, `hung` or (returned) `garbage`."""
@@ -123,7 +135,7 @@ class Worker:
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-c", START, *told, *sys.path],
             stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT,
-            pass_fds=(far.fileno(),), env={**os.environ, **ONE_THREAD},
+            pass_fds=(far.fileno(),), env={**NO_WINDOW, **os.environ, **ONE_THREAD},
             start_new_session=True,  # so that it can be ended with all that it starts
         )  # fmt: skip
         far.close()

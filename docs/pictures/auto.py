@@ -1,0 +1,65 @@
+"""Draws `docs/assets/auto-sharing.png`: how much agents differ, and the groups that are found.
+
+python docs/pictures/auto.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fp3o.grouping import NUM_ENVS, auto_sharing, differences
+from fp3o.tasks import find
+
+ASSETS = Path(__file__).parent.parent / "assets"
+TEAMS = {
+    "smac/3s5z": ["stalker"] * 3 + ["zealot"] * 5,
+    "smac/2s3z": ["stalker"] * 2 + ["zealot"] * 3,
+    "mamujoco/HalfCheetah-6x1": [
+        f"{end} {part}" for end in ("b", "f") for part in ("thigh", "shin", "foot")
+    ],
+    "mamujoco/Ant-4x2": ["leg 1", "leg 2", "leg 3", "leg 4"],
+    "mpe/simple_speaker_listener": ["speaker", "listener"],
+}  # fmt: skip
+"""Tasks and the names of their agents (back and front, of the cheetah)."""
+
+
+def draw(folder: Path = ASSETS) -> Path:
+    """One matrix a task; each has its own scale, for battles are all in small differences."""
+    canvas = FigureCanvasAgg(Figure((15, 3.9), dpi=90, layout="constrained"))
+    for axes, (task, names) in zip(
+        canvas.figure.subplots(1, len(TEAMS)), TEAMS.items(), strict=True
+    ):
+        env = find(task).env(None, NUM_ENVS)
+        square(axes, task, names, differences(env), auto_sharing(env))
+    path = folder / "auto-sharing.png"
+    canvas.print_png(str(path))
+    return path
+
+
+def square(axes, task: str, names: list[str], differ: np.ndarray, groups: tuple[int, ...]) -> None:
+    """The differences of one team, agents of a group side by side in a frame."""
+    order = np.argsort(groups, kind="stable")
+    shown, high = differ[np.ix_(order, order)], differ.max()
+    axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.3 * high)
+    size = 11 if len(names) < 6 else 8
+    for i, row in enumerate(shown):
+        for j, value in enumerate(row):
+            ink = "white" if value > 0.75 * high else "black"
+            axes.text(j, i, f"{value:.2f}" if i != j else "", ha="center", va="center",
+                      size=size, color=ink)  # fmt: skip
+    begin = 0
+    for count in np.bincount(groups):
+        axes.add_patch(Rectangle((begin - 0.5, begin - 0.5), count, count, fill=False,
+                                 edgecolor="tab:red", linewidth=3, clip_on=False))  # fmt: skip
+        begin += count
+    labels = [names[i] for i in order]
+    axes.set_xticks(range(len(names)), labels, rotation=90)
+    axes.set_yticks(range(len(names)), labels)
+    axes.set_title(task, size=11)
+
+
+if __name__ == "__main__":
+    draw()
