@@ -124,7 +124,7 @@ def supersuit(
     game: PettingZoo, num_envs: int, processes: int, closing: ExitStack
 ) -> Callable[[], None]:
     """A turn of SuperSuit's vector environment; it has one place for every agent."""
-    import supersuit
+    import supersuit  # pyright: ignore[reportMissingImports]
 
     one = supersuit.pettingzoo_env_to_vec_env_v1(build(game.make, game.kwargs))
     env = supersuit.concat_vec_envs_v1(one, num_envs, num_cpus=processes)
