@@ -25,6 +25,7 @@ def test_quickstart(
     assert list(tmp_path.glob("runs/*/report.html"))
 
 
+@pytest.mark.slow
 def test_readme_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's Python block works when pasted."""
     monkeypatch.chdir(tmp_path)

@@ -44,8 +44,19 @@ GATES = {"fp3o-full-mlp": [True, True], "fp3o-none-mlp": [True, False]}
 """FP3O's condition in two of the cases: both answers occur."""
 
 
-@pytest.mark.parametrize("net", ["mlp", "gru"])
-@pytest.mark.parametrize("sharing", SHARINGS)
+def seldom(sharing: str, net: str) -> bool:
+    """A recurrent network has all that a feed-forward one has: half of the latter is enough."""
+    return net == "mlp" and sharing not in ("full", "none")
+
+
+GRID = [
+    pytest.param(sharing, net, marks=[pytest.mark.slow] * seldom(sharing, net))
+    for net in ("mlp", "gru")
+    for sharing in SHARINGS
+]
+
+
+@pytest.mark.parametrize(("sharing", "net"), GRID)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_iteration(algorithm: str, sharing: str, net: str) -> None:
     """Float32 to 1e-5; float64 to 1e-9 where rounding is amplified."""

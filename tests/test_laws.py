@@ -230,7 +230,7 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
 # Seeds and scans ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["fp3o", "a2po", OWN])
+@pytest.mark.parametrize("algorithm", ["fp3o", "a2po", pytest.param(OWN, marks=pytest.mark.slow)])
 def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
     """Seeds share a program and nothing else; every seed may have its own rates."""
     config = TINY.replace(algorithm=algorithm, sharing="partial")

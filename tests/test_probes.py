@@ -51,7 +51,10 @@ def play(program: Program, state: State) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("sharing", unhurried("none", "partial", "custom"))
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in ("ippo", "coppo"))) for n in ALGORITHMS],
+)
 def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     """Value, credit assignment, coordination, memory and unequal agents, with one GRU network."""
     config = small(algorithm=algorithm, sharing=SHARINGS[sharing], recurrent=16, chunk=6)

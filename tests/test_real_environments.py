@@ -82,7 +82,13 @@ def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "report", lambda *_: None)
 
 
-@pytest.fixture(params=CASES)
+OFTEN = ("mpe2", "pursuit", "gymnasium_robotics")
+"""Those that are tried every time; the others in `make test-slow`."""
+
+
+@pytest.fixture(
+    params=[pytest.param(n, marks=[pytest.mark.slow] * (n not in OFTEN)) for n in CASES]
+)
 def case(request: pytest.FixtureRequest) -> Case:
     """An environment whose package is here, with the warnings that are its own silenced."""
     found = CASES[request.param]
