@@ -166,8 +166,11 @@ def _spellings(row: Algorithm) -> Iterator[tuple[int, str]]:
     for name, base in ALGORITHMS.items():
         changed = {key: own[key] for key, value in asdict(base).items() if own[key] != value}
         # A function of one's own is only known where the module that has it is named, too.
-        parts = (SCHEDULES, changed.get("schedule")), (SURROGATES, changed.get("surrogate"))
-        if any(part and table[part].__module__ != __name__ for table, part in parts):
+        parts = (
+            SCHEDULES.get(changed.get("schedule", "")),
+            SURROGATES.get(changed.get("surrogate", "")),
+        )
+        if any(part and part.__module__ != __name__ for part in parts):
             continue
         words = (v if isinstance(v, str) else json.dumps(v) for v in changed.values())
         pairs = map("=".join, zip(changed, words, strict=True))

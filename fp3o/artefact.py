@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fp3o.nets import EPSILON, Blueprint, Body, Layered, network_class, normalise
+from fp3o.config import Config
+from fp3o.nets import EPSILON, Layered, normalise
 from fp3o.optim import Layout, Rows
 from fp3o.policy import Card, Policy, PolicyError
 from fp3o.returns import ValueNorm
@@ -41,14 +42,29 @@ def read_actor(policy: Policy, setup: Setup) -> Rows:
 
     The task may be another one as long as the networks are the same.
     """
+    return _pack(setup.actor_layout, _stored(policy.card, policy.weights, setup))
+
+
+def config_of(card: Card) -> Config:
+    """Settings with which a policy of this card can be played; they are not those of its training.
+
+    Its class is imported if the network is one's own.
+    """
+    return Config(
+        network=card.own or "layered", sharing=card.sharing, hidden=card.hidden,
+        recurrent=card.recurrent, std=card.std, activation=card.activation,
+        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, chunk=1,
+    )  # fmt: skip
+
+
+def _stored(card: Card, weights: Mapping[str, np.ndarray], setup: Setup) -> Any:
+    """The actor of this setup with a policy's weights, which must be made for it."""
     for name, wanted in _structure(_card(setup, {}, None)).items():
-        if (given := _structure(policy.card)[name]) != wanted:
+        if (given := _structure(card)[name]) != wanted:
             raise PolicyError(f"the policy has {name} {given}, the setup has {wanted}")
-    layout = setup.actor_layout
-    actor = jax.tree_util.tree_map_with_path(
-        lambda path, _: policy.weights[_name(path)], _shapes(layout)
+    return jax.tree_util.tree_map_with_path(
+        lambda path, _: weights[_name(path)], _shapes(setup.actor_layout)
     )
-    return _pack(layout, actor)
 
 
 def _shapes(layout: Layout) -> Any:
@@ -67,18 +83,8 @@ def acting(
 
     The class is imported. Features `(k, r, f)` and memory `(k, r, h)` to outputs and memory.
     """
-    kind = network_class(str(card.own))
-    body = Body(card.hidden, card.recurrent, card.activation, card.layer_norm)
-    num_in = card.spec.obs_size + (card.spec.num_agents if card.agent_id else 0)
-    plan = Blueprint("actor", card.spec, num_in, card.num_outputs, body, card.sharing, 1.0)
-
-    def stored(path: tuple[Any, ...], leaf: Array) -> Array:
-        name = f"network.{_name(path)}"
-        if name not in weights or weights[name].shape != leaf.shape:
-            raise PolicyError(f"{card.own} has an array {name} {leaf.shape}, the policy has not")
-        return jnp.asarray(weights[name])
-
-    network = jax.tree_util.tree_map_with_path(stored, kind.make(plan, np.random.default_rng(0)))
+    actor = _stored(card, weights, Setup(card.spec, config_of(card)))
+    network = jax.tree.map(jnp.asarray, actor.network)
     chosen = jnp.asarray(agents)
 
     @jax.jit

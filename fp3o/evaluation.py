@@ -13,8 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fp3o.artefact import read_actor
-from fp3o.config import Config
+from fp3o.artefact import config_of, read_actor
 from fp3o.envs.base import Env, HostGame, batch_of
 from fp3o.envs.scripted import play
 from fp3o.plan import Plan
@@ -156,13 +155,10 @@ def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
     task, variant = task_of_policy(policy)
     if card.own is not None:
         policy.vouch(f"the network {card.own}")
-    config = Config(
-        network=card.own or "layered", sharing=card.sharing, hidden=card.hidden,
-        recurrent=card.recurrent, std=card.std, activation=card.activation,
-        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, chunk=1,
-    )  # fmt: skip
     part = min(episodes, task.together)
-    return Plan(task=task.name, variant=variant, config=config, seed=seed, eval_episodes=part)
+    return Plan(
+        task=task.name, variant=variant, config=config_of(card), seed=seed, eval_episodes=part
+    )
 
 
 def _player(plan: Plan, adopted: Task | None) -> Program:

@@ -78,6 +78,7 @@ def test_rows_and_schedules_that_do_not_fit() -> None:
         Setup(find("probe/credit").spec(), Config(algorithm=Algorithm("crooked")))
     with pytest.raises(ValueError, match=r"fp3o\.register"):
         spell(Algorithm("crooked"))
+    assert spell(Algorithm("croked")) == "fp3o:schedule=croked"  # refused where it is checked
     with pytest.raises(ValueError, match="is taken by"):
 
         @schedule
