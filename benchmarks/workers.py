@@ -39,6 +39,7 @@ from gymnasium import spaces
 from fp3o.envs.crew import Crew, Games, form
 from fp3o.envs.pettingzoo import PettingZoo
 from fp3o.envs.pettingzoo_worker import build, load
+from fp3o.envs.slate import Form
 from fp3o.spaces import Discrete, EnvSpec
 
 PATH = "mpe2.simple_spread_v3:parallel_env"
@@ -65,13 +66,13 @@ def laborious(path: str, work: float, **kwargs: Any) -> Any:
 class Idle:
     """A place where nothing happens."""
 
-    spec: EnvSpec
+    form: Form
 
     def __call__(self, seed: int) -> "Idle":
         return self
 
     def reset(self, *_: int) -> tuple[np.ndarray, ...]:
-        return tuple(np.zeros(shape, dtype) for _, shape, dtype in form(self.spec))
+        return tuple(np.zeros(shape, dtype) for _, shape, dtype in self.form.answer)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.reset()
@@ -210,7 +211,7 @@ def main() -> None:
     kwargs = {"path": asked.env, "work": asked.work} if asked.work else {}
     here, there = (PettingZoo(make, kwargs, workers=number) for number in (0, 1))
     print(f"{here.spec.name}: {asked.envs} environments, {len(os.sched_getaffinity(0))} cores")
-    idle = Games(here.spec, Crew(Idle(here.spec), form(here.spec), asked.envs))
+    idle = Games(here.spec, Crew(Idle(form(here.spec)), form(here.spec), asked.envs))
     with ExitStack() as closing:
         cases = {
             "raw": raw(here, asked.envs),

@@ -630,7 +630,7 @@ def test_restarts_leave_nothing_open(tmp_path: Path) -> None:
     """Pipes and files of the workers that failed are closed."""
     before = open_files()
     env = restart(tmp_path, 8)
-    assert open_files() == before + 4 * 2  # of those that live: a pipe, and what they print
+    assert open_files() == before + 4 * 3  # of those that live: a pipe, memory, and what they print
     env.close()
     assert open_files() == before
 

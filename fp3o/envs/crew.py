@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from fp3o.envs.report import Report, form, stack
-from fp3o.envs.workers import Crew, Field, GarbageError, Losses, Place, Reply, WorkersError, checked
+from fp3o.envs.slate import Form, Reply
+from fp3o.envs.workers import Crew, GarbageError, Losses, Place, WorkersError, checked
 from fp3o.errors import NonFiniteError
 from fp3o.spaces import Box, EnvSpec
 from fp3o.types import TimeStep
@@ -56,8 +57,8 @@ class Desk:
     What an environment raises ends everything, and so does an answer that is nonsense.
     """
 
-    def __init__(self, make: Callable[[int], Place], form: Sequence[Field], num_places: int):
-        self.make, self.form = make, tuple(form)
+    def __init__(self, make: Callable[[int], Place], form: Form, num_places: int):
+        self.make, self.form = make, form
         self.losses = Losses()
         self.seeds = list(range(num_places))
         self.steps = np.zeros(num_places, np.int64)
@@ -96,7 +97,7 @@ class Desk:
             place = self._places[i]
             if place is None:
                 place = self._places[i] = self.make(self.seeds[i])
-            return checked(getattr(place, name)(*args), self.form)
+            return checked(getattr(place, name)(*args), self.form.answer)
         except Exception as error:
             self.close()  # nobody knows where it stands now
             raise WorkersError(self._words(i, name, error)) from error

@@ -248,7 +248,7 @@ def look(env: Any, task: PettingZoo) -> Facts:
         shares=len(agents) if task.reward == "sum" else 1,
         outcomes=tuple(task.outcomes),
     )
-    checked(Table(env, layout).reset(0, 0), form(spec))  # does it keep its word?
+    checked(Table(env, layout).reset(0, 0), form(spec).answer)  # does it keep its word?
     return Facts(spec, layout)
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fp3o.envs.workers import Field, Reply
-from fp3o.spaces import EnvSpec
+from fp3o.envs.slate import Field, Form, Reply
+from fp3o.spaces import Discrete, EnvSpec
 
 
 class Report(NamedTuple):
@@ -22,19 +22,23 @@ class Report(NamedTuple):
     outcome: np.ndarray
 
 
-def form(spec: EnvSpec) -> list[Field]:
-    """What a report has to be."""
+def form(spec: EnvSpec) -> Form:
+    """What actions and reports have to be."""
     n, choices = spec.actions.mask.shape
+    action = Field("action", (n, choices), np.float32)
+    if isinstance(spec.actions, Discrete):
+        action = Field("action", (n, len(spec.actions.widths)), np.int32)
     shapes = {
         "obs": (n, spec.obs_size), "state": (n, spec.state_size), "legal": (n, choices),
         "alive": (n,), "reward": (n,), "terminated": (), "truncated": (),
         "outcome": (len(spec.outcomes),),
     }  # fmt: skip
     flags = {"legal", "alive", "terminated", "truncated"}
-    return [
+    report = [
         Field(name, shapes[name], np.bool_ if name in flags else np.float32)
         for name in Report._fields
     ]
+    return Form(action, tuple(report))
 
 
 def stack(reports: Sequence[Reply]) -> Report:

@@ -5,13 +5,18 @@ worker's process by a factory that can be pickled, whose `reset` and `step` retu
 of known shapes. A worker that dies, does not answer in time or answers nonsense is ended with
 everything it has started, and another one takes its place.
 
+Actions and answers lie in memory that both sides share. A pipe says only that they are there, and
+wakes the other side; it is what tells a worker that has died.
+
 Worker processes import this module, so it needs NumPy only: they start in a moment.
 """
 
 import contextlib
 import os
 import pickle
+import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,7 +25,7 @@ import time
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -28,13 +33,19 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-Reply = tuple[np.ndarray, ...]
+from fp3o.envs.slate import Field, Form, Reply, Slate
 
 START = (
-    "import sys; sys.path[:] = sys.argv[3:]; from fp3o.envs.workers import serve; "
-    "serve(*map(int, sys.argv[1:3]))"
+    "import sys; sys.path[:] = sys.argv[4:]; from fp3o.envs.workers import serve; "
+    "serve(*map(int, sys.argv[1:4]))"
 )
-"""What a worker runs: told are its end of the pipe, our number, and where we find modules."""
+"""What a worker runs: told are its end of the pipe, the shared memory, our number, and where we
+find modules."""
+ORDER = struct.Struct("<qBqq")
+"""The number of an order, which one it is, and for a reset the seed and the episode."""
+RESET, STEP, CLOSE = range(3)
+ANSWER = struct.Struct("<q")
+"""The number of the order whose answer is on the slate. Anything longer is a pickled trouble."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_WINDOW = {"SDL_VIDEODRIVER": "dummy"}
 """Nobody looks at a worker; pygame would open a window, or fail where there is no screen."""
@@ -71,14 +82,6 @@ class Place(Protocol):
     def close(self) -> None:
         """Let go of everything."""
         ...
-
-
-class Field(NamedTuple):
-    """An array of an answer."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: Any
 
 
 class Patience(NamedTuple):
@@ -123,40 +126,52 @@ class FailureError(Exception):
 
 
 class Worker:
-    """One process and the pipe to it."""
+    """One process, the slate shared with it, and the pipe to it."""
 
-    def __init__(self, make: Callable[[int], Place], seed: int, form: Sequence[Field]):
+    def __init__(self, make: Callable[[int], Place], seed: int, form: Form):
         if os.name != "posix":
             raise WorkersError("worker processes need Linux or macOS; on Windows, use WSL")
-        self._asked, self._form = 0, form
+        self._asked = 0
+        self._slate = Slate(form)
         self._link, far = Pipe()
+        self._bell = select.poll()
+        self._bell.register(self._link.fileno(), select.POLLIN)
         self._words = scratch()
-        told = map(str, (far.fileno(), os.getpid()))
-        self._process = subprocess.Popen(
-            [sys.executable, "-u", "-c", START, *told, *sys.path],
-            stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT,
-            pass_fds=(far.fileno(),), env={**NO_WINDOW, **os.environ, **ONE_THREAD},
-            start_new_session=True,  # so that it can be ended with all that it starts
-        )  # fmt: skip
-        far.close()
-        self._send((make, seed, form))
+        handed = far.fileno(), self._slate.file
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-c", START, *map(str, (*handed, os.getpid())), *sys.path],
+                stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT,
+                pass_fds=handed, env={**NO_WINDOW, **os.environ, **ONE_THREAD},
+                start_new_session=True,  # so that it can be ended with all that it starts
+            )  # fmt: skip
+        finally:
+            far.close()
+            os.close(self._slate.file)  # what is mapped stays
+        self._send(pickle.dumps((make, seed, form)))
 
-    def ask(self, name: str, *args: Any) -> None:
-        """Give an order."""
-        self._asked += 1
-        self._send((self._asked, name, args))
+    def reset(self, seed: int, episode: int) -> None:
+        """Ask for an episode."""
+        self._order(RESET, seed, episode)
 
-    def hear(self, deadline: float) -> Any:
+    def step(self, action: Any) -> None:
+        """Ask for a step."""
+        self._slate.ask(action)
+        self._order(STEP)
+
+    def close(self) -> None:
+        """Ask it to put everything away."""
+        self._order(CLOSE)
+
+    def hear(self, deadline: float) -> Reply:
         """The answer to the last order."""
         try:
             while self._wait(deadline):
-                number, answer, trouble = unpacked(self._link.recv_bytes(), self._form)
-                if trouble:
-                    raise FailureError(*trouble)
-                if number == self._asked:  # not one that an interruption has left behind
-                    return answer
-        except GarbageError as error:
-            raise FailureError("garbage", str(error)) from None
+                message = self._link.recv_bytes()
+                if len(message) != ANSWER.size:
+                    raise FailureError(*pickle.loads(message))
+                if ANSWER.unpack(message)[0] == self._asked:  # not one an interruption has left
+                    return self._slate.answered()
         except (EOFError, OSError):
             raise FailureError("crashed", "") from None
         except FailureError:
@@ -173,6 +188,7 @@ class Worker:
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
         self._link.close()
+        self._slate.close()
         with self._words:
             words = self._last_words().decode(errors="replace").strip()
         return f"exit code {code}" if code >= 0 else f"ended by signal {-code}", words
@@ -181,7 +197,7 @@ class Worker:
         """Whether something has come in time; meanwhile, what is printed does not pile up."""
         while True:
             left = max(0.0, deadline - time.monotonic())
-            heard = self._link.poll(min(left, LOOK))
+            heard = bool(self._bell.poll(1000 * min(left, LOOK)))
             if os.fstat(self._words.fileno()).st_size > PRINTED:
                 words = self._last_words()
                 self._words.truncate(0)
@@ -194,9 +210,13 @@ class Worker:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
         return file.read(TAIL)
 
-    def _send(self, message: Any) -> None:
+    def _order(self, which: int, seed: int = 0, episode: int = 0) -> None:
+        self._asked += 1
+        self._send(ORDER.pack(self._asked, which, seed, episode))
+
+    def _send(self, message: bytes) -> None:
         with contextlib.suppress(OSError):  # it is gone: seen when its answer is awaited
-            self._link.send(message)
+            self._link.send_bytes(message)
 
 
 class Crew:
@@ -209,11 +229,11 @@ class Crew:
     def __init__(
         self,
         make: Callable[[int], Place],
-        form: Sequence[Field],
+        form: Form,
         num_workers: int,
         patience: Patience = Patience(),  # noqa: B008
     ):
-        self.make, self.form, self.patience = make, tuple(form), patience
+        self.make, self.form, self.patience = make, form, patience
         self.losses = Losses()
         self.seeds = list(range(num_workers))
         """What the next places are made with."""
@@ -230,15 +250,17 @@ class Crew:
         answers: dict[int, Reply] = {}
         self.steps[list(who)] = 0
         while missing := [i for i in who if i not in answers]:
-            orders = {i: ("reset", self.seeds[i], int(self.episodes[i])) for i in missing}
-            answers |= self._order(orders, self.patience.reset)
+            for i in missing:
+                self._worker(i).reset(self.seeds[i], int(self.episodes[i]))
+            answers |= self._answers(missing, self.patience.reset)
         self.episodes[list(who)] += 1
         return [answers[i] for i in who]
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
         """Play an action in some of the workers; where no answer comes, the episode is lost."""
-        orders = {i: ("step", action) for i, action in actions.items()}
-        answers = self._order(orders, self.patience.step)
+        for i, action in actions.items():
+            self._worker(i).step(action)
+        answers = self._answers(actions, self.patience.step)
         for i in answers:
             self.steps[i] += 1
             self._strikes[i] = 0
@@ -248,12 +270,10 @@ class Crew:
         """End all workers; a later order starts new ones."""
         dismiss(self._workers)
 
-    def _order(self, orders: Mapping[int, tuple[Any, ...]], limit: int | float) -> dict[int, Reply]:
+    def _answers(self, who: Iterable[int], limit: int | float) -> dict[int, Reply]:
         """The answers of those that gave one; the others are out of work now."""
-        for i, order in orders.items():
-            self._worker(i).ask(*order)
         deadline, answers, failures = time.monotonic() + limit, {}, {}
-        for i in orders:
+        for i in who:
             try:
                 answers[i] = self._worker(i).hear(deadline)
             except FailureError as failure:
@@ -331,34 +351,12 @@ def scratch() -> Any:
     return file
 
 
-def packed(number: int, answer: Any, form: Sequence[Field]) -> bytes:
-    """An answer as it travels: as bytes in a row, or pickled if it makes no sense.
-
-    Pickles of a dozen small arrays would take longer than the rest of the way.
-    """
-    if nonsense(answer, form):
-        return pickle.dumps((number, answer, None))
-    return b"\0" + number.to_bytes(8, "little") + b"".join(x.tobytes() for x in answer)
-
-
-def unpacked(message: bytes, form: Sequence[Field]) -> tuple[int, Any, Any]:
-    """The number of an order, the answer, and what went wrong if there is none."""
-    if message[0]:  # a pickle never begins with 0
-        number, answer, trouble = pickle.loads(message)
-        return number, None if trouble else checked(answer, form), trouble
-    arrays, place = [], 9
-    for _, shape, dtype in form:
-        arrays.append(np.ndarray(shape, dtype, message, place))
-        place += arrays[-1].nbytes
-    return int.from_bytes(message[1:9], "little"), tuple(arrays), None
-
-
 def dismiss(workers: list[Worker | None]) -> None:
     """End workers, those that can with everything put away."""
     there = [worker for worker in workers if worker]
     workers[:] = [None] * len(workers)
     for worker in there:
-        worker.ask("close")
+        worker.close()
     deadline = time.monotonic() + GOODBYE
     for worker in there:
         with contextlib.suppress(FailureError):
@@ -366,35 +364,37 @@ def dismiss(workers: list[Worker | None]) -> None:
         worker.kill()
 
 
-def serve(pipe: int, parent: int) -> None:
+def serve(pipe: int, slate: int, parent: int) -> None:
     """A worker's life: obey until told to close, or until nobody is left to tell."""
     threading.Thread(target=_stay_with, args=(parent,), daemon=True).start()
     link = Connection(pipe)
     try:
-        _obey(link)
+        _obey(link, slate)
     except BaseException as error:
         garbage = isinstance(error, GarbageError)
         trouble = ("garbage", str(error)) if garbage else ("crashed", traceback.format_exc())
         with contextlib.suppress(OSError):
-            link.send((0, None, trouble))
+            link.send_bytes(pickle.dumps(trouble))
     finally:
         _leave()
 
 
-def _obey(link: Connection) -> None:
-    make, seed, form = link.recv()
-    place = make(seed)
-    while (order := _next(link))[1] != "close":
-        number, name, args = order
-        link.send_bytes(packed(number, getattr(place, name)(*args), form))
+def _obey(link: Connection, file: int) -> None:
+    make, seed, form = pickle.loads(link.recv_bytes())
+    slate, place = Slate(form, file), make(seed)
+    while (order := _next(link))[1] != CLOSE:
+        number, which, *numbers = order
+        answer = place.reset(*numbers) if which == RESET else place.step(slate.asked())
+        slate.answer(checked(answer, form.answer))
+        link.send_bytes(ANSWER.pack(number))
     place.close()
 
 
-def _next(link: Connection) -> tuple[int, str, tuple[Any, ...]]:
+def _next(link: Connection) -> tuple[int, ...]:
     try:
-        return link.recv()
+        return ORDER.unpack(link.recv_bytes())
     except EOFError:
-        return 0, "close", ()
+        return 0, CLOSE
 
 
 def _stay_with(parent: int) -> None:
