@@ -85,6 +85,9 @@ class Algorithm:
     """When the condition fails: keep the intermediate policies (the paper) or go back."""
     critic_always: bool = False
     """Train the critic in the dependent step even when its gate is shut (D2)."""
+    shadow: bool = False
+    """Take gated steps behind a shut gate too, measure what they do, and forget them: whether the
+    condition foretells the constraint is then known in every iteration."""
 
 
 ALGORITHMS: dict[str, Algorithm] = {

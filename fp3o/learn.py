@@ -62,12 +62,16 @@ def improve(
     keys = jax.random.split(shuffle_key, len(stages.gated))
     rollout_policy, replay = evaluate(setup, learner.actor, batch)
 
-    def stage_body(progress: Progress, x: tuple[Stage, Array]) -> tuple[Progress, Metrics]:
+    def stage_body(before: Progress, x: tuple[Stage, Array]) -> tuple[Progress, Metrics]:
         epochs = int(stages.epochs.max())
-        progress, log = run_stage(setup, rates, batch, residual, progress, *x, epochs)
-        policy, log_ratio = evaluate(setup, progress.learner.actor, batch)
-        log |= report(batch, progress.log_ratio, log_ratio, rollout_policy, policy, partner, rates)
-        return Progress(progress.learner, log_ratio), log
+        learner, log = run_stage(setup, rates, batch, residual, before, *x, epochs)
+        policy, log_ratio = evaluate(setup, learner.actor, batch)
+        after = Progress(learner, log_ratio)
+        log |= report(setup, rates, batch, x[0], before, after, rollout_policy, policy, partner)
+        if row.shadow:
+            after = jax.tree.map(partial(jnp.where, log["gate"]), after, before)
+            log |= {"actor_steps": log["actor_steps"] * log["gate"]}
+        return after, log
 
     first = Progress(learner, jnp.zeros_like(batch.log_prob))
     progress, log = jax.lax.scan(stage_body, first, (stages, keys))
@@ -110,7 +114,7 @@ def run_stage(
     stage: Stage,
     key: PRNGKeyArray,
     epochs: int,
-) -> tuple[Progress, Metrics]:
+) -> tuple[Learner, Metrics]:
     """Prepare what the stage's agents learn from, ask the gate, and fit."""
     log_ratio = progress.log_ratio
     gap = condition_gap(log_ratio, others_of(log_ratio), batch.advantage, batch.alive)
@@ -119,11 +123,12 @@ def run_stage(
     if setup.row.traced:
         residual = jax.tree.map(lambda x: x[stage.agents], residual)
         own = retrace(setup, own, residual, others, stage.member)
+    gate = ~stage.gated | (gap >= -TOLERANCE)
     learner, log = fit(
         setup, rates, progress, Sample(own, others), batch, stage,
-        opens=~stage.gated | (gap >= -TOLERANCE), key=key, epochs=epochs,
+        opens=gate | setup.row.shadow, key=key, epochs=epochs,
     )  # fmt: skip
-    return Progress(learner, log_ratio), log
+    return learner, log | {"gate": log["gate"] & gate}
 
 
 def others_of(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
@@ -309,21 +314,29 @@ def moving(setup: Setup, stage: Stage) -> Bool[Array, " n"] | None:
 
 
 def report(
+    setup: Setup,
+    rates: Rates,
     batch: Batch,
-    before: Float[Array, "n r"],
-    after: Float[Array, "n r"],
+    stage: Stage,
+    start: Progress,
+    end: Progress,
     rollout_policy: Distribution,
     policy: Distribution,
     partner: Array,
-    rates: Rates,
 ) -> Metrics:
-    """What a stage did: log-ratios `before` and `after` it, and the policies it ended with."""
+    """What a stage did: where it began, where it ended, and the policies then and now."""
+    before, after = start.log_ratio, end.log_ratio
     advantage, alive = batch.advantage, batch.alive
     others = others_of(after)
     ratio = jnp.exp(after)
+    own = alive[stage.agents] * stage.member[:, None]
+    product = ratio[stage.agents] * coupled(stage.coupling, after if setup.row.live else before)
+    distance = rollout_policy.kl(policy)  # pyright: ignore
     outside = (jnp.abs(ratio - 1.0) > rates.clip).astype(ratio.dtype)
     return {
-        "kl": measure.living_mean(rollout_policy.kl(policy), alive),  # pyright: ignore
+        "kl": measure.living_mean(distance, alive),
+        "kl_quantiles": measure.quantiles(jnp.maximum(distance, 0.0)[stage.agents], own),
+        "product_variance": measure.living_variance(product, own),
         "entropy": measure.living_mean(policy.entropy(), alive),
         "clip_fraction": (outside * alive).sum() / jnp.maximum(alive.sum(), 1.0),
         "ratio_quantiles": measure.quantiles(ratio, alive),

@@ -447,6 +447,7 @@ def iterate(
         logs.append(
             steps_report(s, log) | report(s, agents, log_ratio, after, draws.partner)
             | {"kl": living(agents, kl), "entropy": living(agents, entropy)}
+            | turn_report(s, stage, agents, kl, log_ratio, after)
         )  # fmt: skip
         log_ratio = after
     metrics |= {name: np.array([log[name] for log in logs]) for name in logs[0]}
@@ -623,7 +624,29 @@ def report(
     }
 
 
+def turn_report(
+    s: Settings,
+    stage: Stage,
+    agents: list[Agent],
+    kl: list[Array],
+    before: list[Array],
+    after: list[Array],
+) -> dict[str, Any]:
+    """Of the agents that a stage updates: their KL step by step, the products in its objective."""
+    own = [(i, agents[i].alive.reshape(-1) > 0) for i in stage.agents]
+    coupled = after if s.options.live else before
+    products = [
+        np.exp(after[i] + sum(coupled[j] for j in stage.coupled[i])).reshape(-1)[alive]
+        for i, alive in own
+    ]
+    distances = [kl[i].reshape(-1)[alive] for i, alive in own]
+    return {
+        "kl_quantiles": quantiles(np.maximum(np.concatenate(distances), 0.0)),
+        "product_variance": np.concatenate(products).var() if any(map(len, products)) else 0.0,
+    }
+
+
 def quantiles(x: Array) -> Array:
     """Least, 5 %, median, 95 %, largest: the entry of nearest rank."""
-    ranked = np.sort(x.reshape(-1))
+    ranked = np.sort(x.reshape(-1)) if x.size else np.zeros(1)
     return ranked[[round(q * (len(ranked) - 1)) for q in (0.0, 0.05, 0.5, 0.95, 1.0)]]

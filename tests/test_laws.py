@@ -14,6 +14,7 @@ import pytest
 from fp3o.algorithms import ALGORITHMS, HOMES
 from fp3o.config import Config
 from fp3o.envs.base import Vectorised
+from fp3o.envs.matrix import matrix
 from fp3o.envs.probe import PROBES
 from fp3o.host import HostPlayer
 from fp3o.nets import GroupedLinear, GroupedNorm, normalise
@@ -286,3 +287,28 @@ def test_same_seed_same_numbers() -> None:
     program = Program(credit(), TINY)
     runs = [program.iterate(program.init(3))[0].learner for _ in range(2)]
     assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, runs), strict=True))
+
+
+# FP3O's gate --------------------------------------------------------------------------------------
+
+
+def test_a_shadow_step_is_measured_and_forgotten() -> None:
+    """Behind a shut gate it changes nothing; behind an open one it is the step itself."""
+    config = TINY.replace(sharing="none", gain=3.0, rollout=1, num_envs=8, minibatches=1, clip=1.0)
+    programs = [
+        Program(
+            Vectorised(matrix("climbing"), 8),
+            config.replace(algorithm=dataclasses.replace(ALGORITHMS["fp3o"], shadow=shadow)),
+        )
+        for shadow in (False, True)
+    ]
+    gates = set()
+    for seed in range(20):
+        (plain, known), (shadowed, seen) = (own.iterate(own.init(seed)) for own in programs)
+        close(plain.learner, shadowed.learner, atol=0.0)
+        gate = bool(seen["gate"][1])
+        assert gate == known["gate"][1] and seen["actor_steps"] == known["actor_steps"]
+        if not gate:  # the step itself would have moved the policies
+            assert known["matched"] and (seen["kl"][1] != known["kl"][1]).any()
+        gates.add(gate)
+    assert gates == {False, True}
