@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fp3o.algorithms import ALGORITHMS
+from fp3o.algorithms import ALGORITHMS, SCHEDULES
 from fp3o.batch import assemble
 from fp3o.config import Config
-from fp3o.learn import evaluate, report
+from fp3o.learn import Progress, evaluate, report
 from fp3o.program import learn
 from fp3o.rollout import Carry, fresh
 from fp3o.setup import Learner, Setup
@@ -86,9 +86,15 @@ def diagnostics(setup: Setup, learner: Learner, trajectory: Trajectory, carry: C
     batch, *_ = jax.jit(partial(assemble, setup))(rates, learner, trajectory, carry.critic_memory)
     policy, before = jax.jit(partial(evaluate, setup))(learner.actor, batch)
 
+    stages = SCHEDULES[setup.row.schedule](
+        jax.random.key(0), jnp.zeros(setup.spec.num_agents), setup.config.epochs, setup.row
+    )
+    first = jax.tree.map(lambda x: x[0], stages)
+
     def stage_report(batch: Batch, old: Any, before: Any) -> Any:
         new, after = evaluate(setup, learner.actor, batch)
-        return report(batch, before, after, old, new, partner, rates)
+        start, end = Progress(learner, before), Progress(learner, after)
+        return report(setup, rates, batch, first, start, end, old, new, partner)
 
     program = jax.jit(stage_report)
     jax.block_until_ready(program(batch, policy, before))

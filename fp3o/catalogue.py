@@ -49,7 +49,7 @@ def catalogue() -> dict[str, Any]:
         "algorithms": {name: asdict(row) for name, row in ALGORITHMS.items()},
         "sharings": SHARING_WORDS,
         "loggers": list(LOGGERS),
-        "experiments": {name: entry.summary for name, entry in EXPERIMENTS.items()},
+        "experiments": {name: entry.question for name, entry in EXPERIMENTS.items()},
     }
 
 

@@ -6,6 +6,7 @@ Heavy imports wait until a command is known, so that `fp3o --help` answers at on
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, make_dataclass
@@ -442,21 +443,41 @@ class Experiment:
     """Options of `experiment`."""
 
     name: Name
-    """Which one (`fp3o list`)."""
-    out: str = "experiments"
-    """Directory of its runs and results; what is finished there is not done again."""
-    part: str = ""
-    """Only the runs whose name contains this."""
+    """Which one; `list` names them all."""
+    scale: Literal["paper", "gpu", "laptop", "smoke"] = "laptop"
+    """How large: tasks, steps and batches."""
+    out: str | None = None
+    """Directory of its cells and results; none: experiments/NAME-SCALE. What is finished there is
+    not done again."""
+    seeds: "Count | None" = None
+    """Seeds of each cell; none: as the scale says."""
     steps: "Count | None" = None
-    """Fewer steps than the paper, for a quick look."""
+    """Steps of each cell; none: as the scale says."""
+    part: str = ""
+    """Only the cells whose name contains this."""
+    on: Literal["here", "ray"] = "here"
+    """Where cells are run: one after the other in this process, or on a Ray cluster."""
+    address: str | None = None
+    """Of the Ray cluster; none: the one that is known here, or a new one on this machine."""
+    cpus: float = 1.0
+    """Cores of a cell on Ray."""
+    gpus: float = 0.0
+    """Graphics processors of a cell on Ray; a fraction lets several share one."""
+    retries: int = 3
+    """How often Ray tries a cell again whose node has died."""
 
 
 def experiment(argv: Sequence[str]) -> int:
-    """A table or figure of the paper again: train what is missing, then write the results."""
+    """A table or figure of the paper again, or one beyond it: train what is missing, show it."""
     options = ask(Experiment, argv, "experiment", experiment)
-    from fp3o.experiments import conduct
+    from fp3o.lab.session import Order, overview, perform
 
-    return conduct(options.name, Path(options.out), options.part, options.steps)
+    if options.name == "list":
+        Console().print(overview())
+        return 0
+    told = {name: getattr(options, name) for name in Order._fields if name != "command"}
+    command = shlex.join(["fp3o", "experiment", *argv])
+    return perform(Order(**told, command=command))
 
 
 def parse_count(text: str) -> int:

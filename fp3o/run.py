@@ -78,15 +78,21 @@ def settle(plan: Plan) -> Plan:
     return plan.check()
 
 
-def start(plan: Plan, out: str | Path | None, screen: Display, loggers: Sequence[str]) -> Run:
-    """Begin a run in a new directory and see it through."""
+def start(
+    plan: Plan,
+    out: str | Path | None,
+    screen: Display,
+    loggers: Sequence[str],
+    pages: bool = True,
+) -> Run:
+    """Begin a run in a new directory and see it through; with `pages`, up to its report."""
     check_loggers(loggers)
     directory = RunDirectory(out if out is not None else free_path(plan))
     directory.create()
     try:
         agents = plan.description.spec(plan.variant).num_agents
         directory.write_json("config.json", describe(flatten(plan), agents))
-        finished = Runner(plan, directory, screen, loggers).go()
+        finished = Runner(plan, directory, screen, loggers, pages).go()
     finally:
         directory.unlock()
     return Run(directory.path, plan, finished)
@@ -100,6 +106,17 @@ def resume(
     loggers: Sequence[str] = ("tensorboard",),
 ) -> Run:
     """Go on with a run exactly where its newest checkpoint stands; `steps` may be raised."""
+    return resume_with(path, display(progress), loggers, steps)
+
+
+def resume_with(
+    path: str | Path,
+    screen: Display,
+    loggers: Sequence[str],
+    steps: int | float | None = None,
+    pages: bool = True,
+) -> Run:
+    """The same, told to a display of one's own; with `pages`, up to its report."""
     check_loggers(loggers)
     directory = RunDirectory(path)
     plan = plan_of(directory)
@@ -107,7 +124,7 @@ def resume(
     try:
         if steps is not None:
             plan = change(plan, {"steps": steps}).check()
-        runner = Runner(plan, directory, display(progress), loggers)
+        runner = Runner(plan, directory, screen, loggers, pages)
         if plan.iterations < runner.iteration:
             raise ValueError(f"{path} has already done {runner.step} steps, more than {steps}")
         if runner.iteration < plan.iterations:

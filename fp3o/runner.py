@@ -49,9 +49,15 @@ class Runner:
     """One process's work on a run."""
 
     def __init__(
-        self, plan: Plan, directory: RunDirectory, screen: Display, loggers: Sequence[str]
+        self,
+        plan: Plan,
+        directory: RunDirectory,
+        screen: Display,
+        loggers: Sequence[str],
+        pages: bool = True,
     ):
         self.plan, self.directory, self.screen = plan, directory, screen
+        self._pages = pages
         self.program: Program = program_of(plan)
         self.setup = self.program.setup
         self.standing = self._fresh()
@@ -82,7 +88,7 @@ class Runner:
             finished = self.iteration >= plan.iterations
             if finished and not (path / "results.json").exists():
                 self._judge()
-            if finished and not (path / "report.html").exists():
+            if finished and self._pages and not (path / "report.html").exists():
                 with self.screen.waiting("writing the report"):
                     report([path], path / "report.html")
         except KeyboardInterrupt:

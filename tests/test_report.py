@@ -1,5 +1,7 @@
 """From run directories to statistics, figures, an HTML page and a table."""
 
+import base64
+import hashlib
 import json
 import re
 import subprocess
@@ -13,13 +15,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fp3o.experiments import pages
 from fp3o.reports import figures as draw
 from fp3o.reports import html, read_run, read_runs, report, summary_table, summary_text
 from fp3o.reports import statistics as stats
-from fp3o.reports.canvas import RULES, colours, spread
+from fp3o.reports.canvas import POINTS, RULES, colours, spread
+from fp3o.reports.curves import script
 from fp3o.reports.diagnostics import diagnostics, panels_of
+from fp3o.reports.films import LARGEST, watch
 from fp3o.reports.markup import Html, svg, tag
+from fp3o.reports.results import MOST, diagnosed
 from fp3o.reports.scores import overall, sections
 from fp3o.reports.words import count_text, finding, number_text, score_text
 
@@ -115,7 +119,10 @@ def make(
 
 
 class Page(HTMLParser):
-    """Reads a page as a browser would: tags must match, text and addresses are collected."""
+    """Reads a page as a browser would: tags must match, text and addresses are collected.
+
+    `words` is what people see, `scripts` what programs see.
+    """
 
     def __init__(self, text: str):
         super().__init__()
@@ -125,13 +132,14 @@ class Page(HTMLParser):
         self.handlers: list[str] = []
         self.ids: list[str] = []
         self.words = ""
+        self.scripts: list[str] = []
         self.feed(text)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag != "meta":
+        if tag not in ("meta", "link", "img"):
             self.open.append(tag)
         self._attributes(attrs)
 
@@ -147,7 +155,15 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.words += data
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
+            self.words += data
+
+    def curves(self) -> dict[str, Any]:
+        """What the script draws."""
+        data, _ = self.scripts
+        return json.loads(data)
 
 
 def written(paths: list[Path], folder: Path) -> tuple[str, Page]:
@@ -488,24 +504,6 @@ def test_outcomes_without_a_name_here_are_called_by_their_key(tmp_path: Path) ->
     assert "lost balls" in page.words and "wins" not in page.words
 
 
-def test_pages_of_experiments_tell_wins(tmp_path: Path) -> None:
-    ours, theirs, other = (
-        read_run(path)
-        for path in (
-            battle(tmp_path / "a"),
-            battle(tmp_path / "b", tuple(won - 0.1 for won in WINS)),
-            make(tmp_path / "c"),
-        )
-    )
-    assert pages.score(ours, 1, "won") == "**93.4** ± 5.2 %"
-    assert pages.score(ours) == "**18.01** ± 0.79" and pages.score(other, 1, "won") == "-"
-    assert pages.difference(ours, theirs, 1, "won") == "+10.0 ± 0.0 %"
-    assert pages.difference(ours, theirs) == "+1.50 ± 0.00"
-    assert pages.difference(ours, other, 1, "won") == pages.difference(None, ours) == "-"
-    assert pages.median(ours) == "**95.0** (4.2) %" and pages.median(other) == "-"
-    assert pages.median(ours, "dead_allies", 2) == "**2.15** (0.13)"
-
-
 # The page ------------------------------------------------------------------------------------
 
 
@@ -514,14 +512,19 @@ def test_a_report_of_one_run_is_whole_and_offline(tmp_path: Path) -> None:
     path = report([run], tmp_path / "new" / "report.html")
     text = path.read_text()
     page = Page(text)
-    assert not any(word in text for word in ("http://", "https://", "xlink", "<script"))
-    assert all(address.startswith("#") for address in page.addresses) and not page.handlers
+    assert not any(word in text for word in ("http://", "https://", "xlink", "src="))
+    assert page.addresses.pop(0) == "data:," and not page.handlers  # no icon is asked for
     assert {address[1:] for address in page.addresses} <= set(page.ids)
+    assert all(address.startswith("#") for address in page.addresses)
     assert len(page.ids) == len(set(page.ids))
     assert not re.search(r"@import|url\((?!#)", text)
     for words in ("-5.10 ± 0.28", "-34.2", "24.9k", "agent_id", "0.0007", "jax 0.10.2", "-5.40"):
         assert words in page.words, words
     assert page.tags.count("svg") == 4  # final, curve, two columns of diagnostics
+    data, program = page.scripts
+    allowed = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
+    assert "default-src 'none'; " in text and f"script-src 'sha256-{allowed}'\"" in text
+    assert program == script() and json.loads(data) == page.curves()
     assert sorted(file.name for file in (tmp_path / "new" / "figures").iterdir()) == [
         f"{name}.{kind}"
         for name in ("comparison", "diagnostics", "learning_curves")
@@ -567,6 +570,11 @@ def test_sparse_evaluation_adds_the_training_return(tmp_path: Path) -> None:
     assert "Training return" in page.words
     _, page = written([make(tmp_path / "dense", iterations=12, plain=True)], tmp_path)
     assert "Training return" not in page.words
+    # the script can show it
+    assert {name: told["early"] for name, told in page.curves()["metrics"].items()} == {
+        "eval_return": True,
+        "episode_return": False,
+    }
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
@@ -577,7 +585,7 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    evil = "<script>alert(1)</script>\"'&$x_$ --> </svg><img src=x onerror=alert(2)> http://e.vil"
+    evil = "<script>alert(1)</script>\"'&$x_$ --> </svg><img src=x onerror=alert(2)> \u2028http://e.vil"
     path = make(
         tmp_path / "run", task=evil, algorithm="_" + evil, sharing=evil, note=evil,
         references={evil: {"return": -9.0, "stderr": 0.1, "episodes": 5}},
@@ -585,10 +593,78 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     curve = draw.learning_curves(draw.panels(runs := read_runs([path])))
     assert curve.legends[0].get_texts()[0].get_text()[:30] == runs[0].label[1:31]
     text, page = written([path], tmp_path)
-    assert not {"script", "img"} & set(page.tags) and not page.handlers
-    assert all(address.startswith("#") for address in page.addresses)
+    assert page.tags.count("script") == 2 and "img" not in page.tags and not page.handlers
+    assert all(address.startswith("#") for address in page.addresses[1:])
     assert page.words.count(evil) >= 4 and "<img" not in text
+    data, _ = page.scripts
+    assert not set("<>&\u2028") & set(data)
+    assert page.curves()["runs"][0]["task"] == evil
     assert evil[:20] in summary_text([path])
+
+
+def test_the_data_of_the_charts(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path / "long", plain=True, iterations=400),
+        make(tmp_path / "two", (-5.0, -6.0), algorithm="mappo", plain=True),
+        make(tmp_path / "one", (-5.0,), algorithm="mappo", sharing="none", plain=True),
+        battle(tmp_path / "won", plain=True),
+    ]
+    _, page = written(paths, tmp_path)
+    told = page.curves()
+    assert [run["task"] for run in told["runs"]] == ["mpe/simple_reference"] * 3 + ["smac/3m"]
+    assert list(told["metrics"]) == ["eval_won", "episode_won", "eval_return", "episode_return"]
+    assert told["metrics"]["eval_won"]["ends"] == [0, 100]
+    charts = {(c["task"], c["metric"], c["title"]): c for c in told["charts"]}
+    chart = charts["mpe/simple_reference", "eval_return", "partial sharing"]
+    assert chart["references"] == [["random", -34.2], ["blind", -10.1], ["planner", -4.5]]
+    long, two = chart["curves"]
+    assert long["name"] == "FP3O" and long["colour"] == "--fp3o" and long["dashes"] == []
+    assert len(long["step"]) == len(long["mean"]) == len(long["seeds"][0]) == POINTS
+    mean, low, high = (two[key][-1] for key in ("mean", "low", "high"))
+    assert mean == -5.5 and high - low == pytest.approx(2 * 12.7062 * 0.5, rel=1e-3)
+    assert two["late"][1] == -5 and two["whole"] == [-30, -5] and two["late"][0] > -30
+    single = charts["mpe/simple_reference", "eval_return", "no sharing"]["curves"][0]
+    assert single["seeds"] == [] and set(single["low"]) == {None}
+    won = charts["smac/3m", "eval_won", ""]["curves"][0]
+    assert won["mean"][-1] == pytest.approx(93.4) and max(won["high"]) <= 100
+    # training wins of the first iterations are missing
+    assert charts["smac/3m", "episode_won", ""]["curves"][0]["step"][0] == 6400
+
+
+def test_of_many_runs_the_best_are_diagnosed(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path / f"{k}", (-5.0 - k % 7,), plain=True, actor_lr=k, task=f"t/{k % 2}")
+        for k in range(14)
+    ]
+    parts = sections(read_runs(paths))
+    chosen = diagnosed(parts)
+    assert len(chosen) == MOST == 12
+    assert {run.settings["actor_lr"] for run in parts[0].runs if run not in chosen} == {6}
+    assert diagnosed(parts[:1]) == parts[0].runs
+    _, page = written(paths, tmp_path)
+    assert "Of 14 runs the best 12 are here" in page.words and "All 14 runs" in page.words
+
+
+def test_films_of_runs_are_part_of_the_page(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", plain=True)
+    (run / "films").mkdir()
+    film = b"GIF89a" + bytes(range(256))
+    for name in ("b.gif", "films/c.mp4", "films/d.mp4", "films/note.txt"):
+        (run / name).write_bytes(film)
+    (run / "a.gif").write_bytes(bytes(LARGEST + 1))
+    (run / "empty.gif").write_bytes(b"")
+    text, page = written([run], tmp_path)
+    code = base64.b64encode(film).decode()
+    assert page.addresses.count(f"data:image/gif;base64,{code}") == 1
+    assert page.addresses.count(f"data:video/mp4;base64,{code}") == 1
+    assert "img" in page.tags and "video" in page.tags and "Watch" in page.words
+    named = page.words[page.words.index("Not in this file") :]
+    assert str(run / "a.gif") in named and str(run / "films" / "d.mp4") in named
+    assert "note.txt" not in text and "empty.gif" not in text
+    # a page about many runs has room for few: what does not fit is named
+    words = "".join(watch(read_runs([run]), len(film)))
+    assert words.count("base64") == 1 and words.count("<li>") == 3
+    assert watch(read_runs([make(tmp_path / "other")]), 100) == []
 
 
 def test_text_is_escaped_unless_it_is_html() -> None:

@@ -40,11 +40,11 @@ def report(
         raise ValueError(f"nothing to report: no returns in metrics.jsonl yet ({empty})")
     out = Path(out) / "report.html" if Path(out).is_dir() else Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.parent / "figures" if figures is None else figures
+    folder = out.parent / "figures" if figures is None else Path(figures or ".")
 
     def keep(figure: draw.Figure, name: str) -> None:
-        if folder is not False:
-            draw.save(figure, Path(folder) / name)
+        draw.save(figure, folder / name)
 
-    out.write_text(page(runs, parts, keep), encoding="utf-8")
+    text = page(runs, parts, None if figures is False else keep)
+    out.write_text(text, encoding="utf-8")
     return out

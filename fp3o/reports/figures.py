@@ -28,7 +28,10 @@ from fp3o.reports.statistics import mean_band
 from fp3o.reports.style import INK
 from fp3o.reports.words import sharing_text, short
 
-__all__ = ["comparison", "curve_limits", "diagnostics", "learning_curves", "panels", "save"]
+__all__ = [
+    "METRICS", "beginning", "comparison", "curve", "curve_limits", "diagnostics", "learning_curves",
+    "name_in", "panels", "save",
+]  # fmt: skip
 
 METRICS = {
     "eval_won": "Win rate", "episode_won": "Training win rate",
@@ -78,7 +81,7 @@ def learning_curves(
             axis.set_title(METRICS[metric] + (f", {short(title, 24)}" if title else ""))
             axis.set_xlabel("environment steps")
             for run, look in zip(runs, colours(runs), strict=True):
-                _curve(axis, curve(run, metric), what, _name(run, title), *look, len(runs) > 3)
+                _curve(axis, curve(run, metric), what, name_in(run, title), *look, len(runs) > 3)
             over_steps(axis)
             if what.share:
                 in_percent(axis.yaxis)
@@ -99,12 +102,17 @@ def curve_limits(
     """
     if (what := _measure(metric)).share:
         return what.ends[0] - ROOM, what.ends[1] + ROOM
-    begin, late = 0.1 if len(runs) <= 3 else 0.2, []
+    begin, late = beginning(runs), []
     for run in runs:
         step, value = run.series(metric)
         late.append(value[:, step >= begin * step.max(initial=0.0)].ravel())
     there = np.concatenate(late)
     return _ends(there[np.isfinite(there)], references, 0.5, 0.05)
+
+
+def beginning(runs: Sequence[Run]) -> float:
+    """The share of training whose returns may lie below the axis."""
+    return 0.1 if len(runs) <= 3 else 0.2
 
 
 def comparison(section: Section) -> Figure:
@@ -115,14 +123,14 @@ def comparison(section: Section) -> Figure:
     names: list[str] = []
     with styled():
         rows = len(section.runs) + sum(map(bool, groups))
-        figure = Figure(figsize=(PANEL[0] + 0.6, 1.2 + 0.27 * rows), layout="constrained")
+        figure = Figure(figsize=(PANEL[0], 1.2 + 0.27 * rows), layout="constrained")
         axis = figure.subplots()
         for title, runs in groups.items():
             names += [short(title, 24)] if title else []
             for run, (colour, _) in zip(runs, colours(runs), strict=True):
                 _row(axis, len(names), scores[run.path], what, colour)
                 so_far = "" if scores[run.path].final else " (so far)"
-                names.append(_name(run, title) + so_far)
+                names.append(name_in(run, title) + so_far)
         axis.set_yticks(range(len(names)), names)
         for label in axis.get_yticklabels():
             heading = label.get_text() in {short(title, 24) for title in groups}
@@ -193,7 +201,7 @@ def _row(axis: Axes, height: int, score: Score, what: Measure, colour: str) -> N
     axis.plot([mean.centre], [height - 0.12], "o", color=colour, ms=5, zorder=4)
 
 
-def _name(run: Run, title: str) -> str:
+def name_in(run: Run, title: str) -> str:
     """The run's label without the sharing if the panel's title says it."""
     label = run.label.replace(f" · {run.sharing}", "", 1) if title else run.label
     return short(label.lstrip("_"), 40) or "?"  # a leading underscore would hide it from the legend

@@ -1,31 +1,95 @@
-"""One HTML file about one or several runs: nothing to install, nothing to fetch, no scripts."""
+"""One HTML file about one or several runs: nothing to install, nothing to fetch."""
 
+import base64
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from fp3o.reports.curves import Keep, learning_curves, script
+from fp3o.reports.films import watch
 from fp3o.reports.markup import Html, details, join, table, tag
 from fp3o.reports.read import Run, differences
-from fp3o.reports.results import Keep, results
+from fp3o.reports.results import MOST, how_it_learned, results, slug
 from fp3o.reports.scores import Section, overall
 from fp3o.reports.style import CSS
 from fp3o.reports.words import count_text, ends_text, finding, number_text
 
+ROOM = {True: 8_000_000, False: 4_000_000}
+"""Bytes of films in a page about a few runs, and about many."""
 
-def page(runs: Sequence[Run], parts: Sequence[Section], keep: Keep) -> Html:
-    """The whole document."""
-    title = headline(parts)
-    body = [tag("h1", title), *_leads(parts), *_notes(runs, parts)]
-    for part in parts:
-        body += results(part, len(parts) == 1, keep)
-    body += [*_overall(parts), *_settings(runs), *_reproduction(runs)]
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; "
+    "base-uri 'none'; form-action 'none'; script-src 'sha256-{}'"
+)
+"""What a browser may do for the page: fetch nothing, run our script and no other."""
+
+
+class Chapter(NamedTuple):
+    """A part of a page with a heading; without content it is left out."""
+
+    title: str
+    content: Sequence[str]
+
+
+def page(runs: Sequence[Run], parts: Sequence[Section], keep: Keep | None) -> Html:
+    """The whole document about some runs."""
+    beginning = [*_leads(parts), *caveats(runs, parts)]
+    named = with_names(parts)
+    reached = [
+        Chapter("Results" if len(parts) == 1 else part.task, results(part, name, keep))
+        for name, part in named
+    ]
+    chapters = [
+        *reached,
+        Chapter("All tasks together", _overall(parts)),
+        Chapter("Learning curves", learning_curves(named, keep)),
+        *insight(named, keep),
+        Chapter("Settings", settings(runs)),
+        Chapter("To do it again", origins(runs)),
+    ]
+    return document(headline(parts), beginning, chapters)
+
+
+def document(title: str, beginning: Sequence[str], parts: Sequence[Chapter]) -> Html:
+    """A whole page: title, what is to be known first, and chapters."""
+    there = [chapter for chapter in parts if chapter.content]
+    body = [tag("h1", title), *beginning, *_contents(there)]
+    for place, chapter in enumerate(there):
+        body += [tag("h2", chapter.title, id=f"part{place}"), *chapter.content]
+    program = script()
+    digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     head = join(
         Html('<meta charset="utf-8">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(digest)}">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<link rel="icon" href="data:,">'),
         tag("title", title),
         tag("style", Html(CSS)),
     )
-    inside = join(tag("head", head), tag("body", tag("main", *body)))
+    inside = join(tag("head", head), tag("body", tag("main", *body), tag("script", Html(program))))
     return join(Html("<!doctype html>\n"), tag("html", inside, lang="en"), Html("\n"))
+
+
+def _contents(parts: Sequence[Chapter]) -> list[Html]:
+    """Links to the chapters."""
+    links = [tag("a", chapter.title, href=f"#part{k}") for k, chapter in enumerate(parts)]
+    return [tag("nav", *links, aria_label="Contents")] if len(links) > 2 else []
+
+
+def with_names(parts: Sequence[Section]) -> list[tuple[str, Section]]:
+    """Tasks and what names of their figures begin with: the task, where there are several."""
+    alone = len(parts) == 1
+    return [("" if alone else f"{slug(part.task)}_", part) for part in parts]
+
+
+def insight(parts: Sequence[tuple[str, Section]], keep: Keep | None) -> list[Chapter]:
+    """What goes on in single runs: diagnostics and films."""
+    runs = [run for _, part in parts for run in part.runs]
+    return [
+        Chapter("How it learned", how_it_learned(parts, keep)),
+        Chapter("Watch", watch(runs, ROOM[len(runs) <= MOST])),
+    ]
 
 
 def headline(parts: Sequence[Section]) -> str:
@@ -43,7 +107,7 @@ def _leads(parts: Sequence[Section]) -> list[Html]:
     return [tag("p", tag("b", part.task), ": ", finding(part)) for part in parts]
 
 
-def _notes(runs: Sequence[Run], parts: Sequence[Section]) -> list[Html]:
+def caveats(runs: Sequence[Run], parts: Sequence[Section]) -> list[Html]:
     """What a reader must know before trusting a number."""
     notes = []
     shown = {run.path for part in parts for run in part.runs}
@@ -78,12 +142,12 @@ def _overall(parts: Sequence[Section]) -> list[Html]:
         return []
     small = "Returns scaled task by task: 0 is random actions, 1 is the planner."
     head = ["run", "interquartile mean over tasks and seeds, stratified bootstrap"]
-    return [tag("h2", "All tasks together"), table(head, rows), tag("p", small, class_="small")]
+    return [table(head, rows), tag("p", small, class_="small")]
 
 
-def _settings(runs: Sequence[Run]) -> list[Html]:
-    different = differences(runs)
-    found = [tag("h2", "Settings")]
+def settings(runs: Sequence[Run]) -> list[Html]:
+    """Where the settings of the runs differ, and what they share."""
+    different, found = differences(runs), []
     if different:
         usual = {key: Counter(repr(run.settings.get(key)) for run in runs) for key in different}
         rows = []
@@ -94,10 +158,8 @@ def _settings(runs: Sequence[Run]) -> list[Html]:
                 rare = counts[repr(value)] < max(counts.values())
                 cells.append(tag("mark", _value(value)) if rare else _value(value))
             rows.append([run.label, *cells])
-        found += [
-            tag("h3", "Where the runs differ"),
-            table(["run", *different], rows, words=range(99)),
-        ]
+        every = range(len(different) + 1)
+        found += [tag("h3", "Where the runs differ"), table(["run", *different], rows, words=every)]
     same = [[key, _value(value)] for key, value in runs[0].settings.items() if key not in different]
     title = "All settings" if len(runs) == 1 else "Settings that all runs share"
     return [*found, details(title, table(["setting", "value"], same, words=(0, 1)))]
@@ -108,24 +170,27 @@ def _value(value: object) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def _reproduction(runs: Sequence[Run]) -> list[Html]:
-    found = [tag("h2", "To do it again")]
-    for run in runs:
-        config = run.config
-        versions = ", ".join(f"{k} {v}" for k, v in (config.get("versions") or {}).items())
-        seconds = (run.results.get("seconds") or {}).items()
-        seconds = [f"{k} {number_text(v)}" for k, v in seconds if isinstance(v, int | float)]
-        rows = [
-            ["folder", str(run.path)],
-            ["begun", str(config.get("created", "?"))],
-            ["commit", str(config.get("commit") or "unknown")],
-            ["versions", versions],
-            ["device", str(config.get("device", "?"))],
-            ["seconds", ", ".join(seconds)],
-        ]
-        command = tag("pre", str(config.get("command", "?")))
-        lines = [[name, value] for name, value in rows if value]
-        found.append(
-            details(run.label, command, table(["", ""], lines, words=(0, 1)), opened=len(runs) == 1)
-        )
-    return found
+def origins(runs: Sequence[Run]) -> list[Html]:
+    """Each run's command and what it ran on; of many runs behind one heading."""
+    several = len({run.task for run in runs}) > 1
+    found = [_origin(run, several, opened=len(runs) == 1) for run in runs]
+    return found if len(runs) <= MOST else [details(f"All {len(runs)} runs", *found)]
+
+
+def _origin(run: Run, with_task: bool, opened: bool) -> Html:
+    config, title = run.config, run.label + (f" on {run.task}" if with_task else "")
+    versions = ", ".join(f"{k} {v}" for k, v in (config.get("versions") or {}).items())
+    seconds = (run.results.get("seconds") or {}).items()
+    rows = {
+        "folder": str(run.path),
+        "begun": str(config.get("created", "?")),
+        "commit": str(config.get("commit") or "unknown"),
+        "versions": versions,
+        "device": str(config.get("device", "?")),
+        "seconds": ", ".join(
+            f"{k} {number_text(v)}" for k, v in seconds if isinstance(v, int | float)
+        ),
+    }
+    command = tag("pre", str(config.get("command", "?")))
+    lines = [[name, value] for name, value in rows.items() if value]
+    return details(title, command, table(["", ""], lines, words=(0, 1)), opened=opened)

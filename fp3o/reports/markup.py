@@ -3,8 +3,10 @@
 import hashlib
 import html
 import io
+import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -40,7 +42,7 @@ def table(
     """A table that scrolls sideways if it must; columns other than `words` hold numbers."""
 
     def cell(name: str, column: int, content: str) -> Html:
-        long = column in words and len(content) > 40 and not isinstance(content, Html)
+        long = column in words and len(re.sub("<[^>]*>", "", content)) > 40
         return tag(name, content, class_="wrap" if long else "" if column in words else "r")
 
     top = tag("tr", *(cell("th", k, title) for k, title in enumerate(head)))
@@ -57,6 +59,15 @@ def details(title: str, *children: str, opened: bool = False) -> Html:
     """Content behind a heading that opens it."""
     inside = join(tag("summary", title), *children)
     return Html(f"<details{' open' * opened}>{inside}</details>")
+
+
+def embedded(name: str, content: Any) -> Html:
+    """Data for the page's script, under this id; no text in it can end the element."""
+    # Signs that are not ASCII come out as `\\u....` anyway, U+2028 and U+2029 among them.
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return tag("script", Html(text), type="application/json", id=name)
 
 
 def svg(figure: Figure, description: str) -> Html:

@@ -117,7 +117,12 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
     if not paths:
         raise ValueError("no run was given: name one or several run directories")
     unique = {Path(path).resolve(): Path(path) for path in paths}
-    return _labelled(sorted(map(read_run, unique.values()), key=_order))
+    return arranged([read_run(path) for path in unique.values()])
+
+
+def arranged(runs: Sequence[Run]) -> list[Run]:
+    """Runs in the order of tables and figures, each with a label of its own."""
+    return _labelled(sorted(runs, key=_order))
 
 
 def read_run(path: str | Path) -> Run:

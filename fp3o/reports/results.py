@@ -1,14 +1,13 @@
-"""The results of one task as HTML: final table, curves, reference policies, diagnostics."""
+"""What the runs of a task reached as HTML: final table, every seed, references, diagnostics."""
 
-import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from fp3o.reports import figures as draw
 from fp3o.reports.canvas import colours
+from fp3o.reports.curves import Keep
 from fp3o.reports.diagnostics import panels_of
 from fp3o.reports.markup import Html, details, join, svg, table, tag
 from fp3o.reports.read import Run
@@ -32,55 +31,58 @@ from fp3o.reports.words import (
     speed_text,
 )
 
-SPARSE = 8
-"""With fewer evaluations than this, the training return is drawn as well."""
-
-Keep = Callable[[Figure, str], object]
-"""Called with every figure that is worth a file, and a name for it."""
+MOST = 12
+"""Diagnostics of so many runs at most go into a page: more make it slow, and nobody reads them."""
 
 
-def results(part: Section, alone: bool, keep: Keep) -> list[Html]:
-    """The section of one task; files of several tasks have the task's name in front."""
-    name = "" if alone else f"{slug(part.task)}_"
+def results(part: Section, name: str, keep: Keep | None) -> list[Html]:
+    """What the runs of one task reached; names of files begin with `name`."""
     charts = []
-    for section in _headed(part):
+    for section in part.headed:
         chart = draw.comparison(section)
-        keep(chart, name + FINAL_FILES[section.measure.name])
+        if keep:
+            keep(chart, name + FINAL_FILES[section.measure.name])
         charts.append(svg(chart, f"Final {section.measure.title.lower()}s on {part.task}"))
     return [
-        tag("h2", "Results" if alone else part.task),
         tag("div", _final_table(part), _figure(charts, FINAL_CAPTION), class_="pair"),
         _every_seed(part),
         *_order(part),
-        tag("h3", "Learning curves"),
-        _curves(part, name, keep),
-        tag("h3", "How it learned"),
-        *(_diagnostics(run, name, keep, len(part.runs) == 1) for run in part.runs),
+        *_references(part),
     ]
 
 
+def how_it_learned(parts: Sequence[tuple[str, Section]], keep: Keep | None) -> list[Html]:
+    """Diagnostics of the runs; of many runs those of the best."""
+    every = [run for _, part in parts for run in part.runs]
+    if not (some := diagnosed([part for _, part in parts])):
+        return []
+    found = []
+    if len(some) < len(every):
+        best = f"Of {len(every)} runs the best {len(some)} are here, the same number for each task"
+        how = tag("code", "fp3o report DIR")
+        found.append(tag("p", f"{best}; ", how, " shows any other.", class_="small"))
+    for name, part in parts:
+        own = [run for run in part.runs if run in some]
+        found += [tag("h3", part.task)] if len(parts) > 1 and own else []
+        found += [_diagnostics(run, name, keep, len(every) == 1) for run in own]
+    return found
+
+
+def diagnosed(parts: Sequence[Section]) -> list[Run]:
+    """The runs whose diagnostics are shown: all of a few, else the best of each task."""
+    if sum(len(part.runs) for part in parts) <= MOST:
+        return [run for part in parts for run in part.runs]
+    each = max(1, MOST // len(parts))
+    return [part.runs[k] for part in parts for k in part.order[:each]][:MOST]
+
+
 FINAL_FILES = {"won": "win_rates", "return": "comparison"}
-FILES = {
-    "eval_won": "win_rate_curves", "episode_won": "training_win_rate_curves",
-    "eval_return": "learning_curves", "episode_return": "training_curves",
-}  # fmt: skip
 FINAL_CAPTION = "Dot and bar: mean and 95 % interval over seeds. Rings: single seeds."
-CURVE_CAPTION = (
-    "Lines: mean over seeds. Bands: 95 % Student-t interval, from three seeds on. Faint lines: "
-    "single seeds. Dashed: reference policies."
-)
-TRAINING_CAPTION = " Training return: what was seen while exploring."
-CUT_CAPTION = " The beginnings of some curves lie below the axis."
 DIAGNOSTICS_CAPTION = (
     "Means over seeds after the last stage of an iteration, unless a title says otherwise; bands: "
     "from the lowest to the highest seed. The condition is FP3O's test that the joint update "
     "improves the team."
 )
-
-
-def _headed(part: Section) -> list[Section]:
-    """What is shown at length: wins where there are some, then returns."""
-    return [part.wins, part] if part.wins else [part]
 
 
 def slug(text: str) -> str:
@@ -108,7 +110,7 @@ def _final_table(part: Section) -> Html:
         ])  # fmt: skip
         classes.append("top" if k == top and len(part.runs) > 1 else "")
     for reference in part.references:
-        told = [reference_text(own, reference.name) for own in _headed(part)]
+        told = [reference_text(own, reference.name) for own in part.headed]
         rows.append([reference.label, "", *told, "", "", "", "", ""])
         classes.append("faint")
     head = ["algorithm", "sharing", *["wins"] * wins, "last", "best"]
@@ -125,7 +127,7 @@ def _every_seed(part: Section) -> Html:
     )
     if part.wins:
         small += " In brackets: standard deviation over seeds."
-    tables = [_seed_table(own, part.wins is not None) for own in _headed(part)]
+    tables = [_seed_table(own, part.wins is not None) for own in part.headed]
     return details("Every seed", *tables, tag("p", small, class_="small"), *_outcome_table(part))
 
 
@@ -180,34 +182,6 @@ def _share(interval: Interval) -> str:
     return f"{interval.centre:.2f}{ends}"
 
 
-def _curves(part: Section, name: str, keep: Keep) -> Html:
-    charts, caption = [], CURVE_CAPTION
-    sparse = any(run.series("eval_return").step.size < SPARSE for run in part.runs)
-    kinds = ("eval", "episode")[: 1 + sparse]
-    for section, kind in itertools.product(_headed(part), kinds):
-        metric, groups = f"{kind}_{section.measure.name}", draw.panels(section.runs)
-        values = [draw.curve(run, metric).value for run in section.runs]
-        if not any(value.size for value in values):
-            continue
-        limits = draw.curve_limits(section.runs, section.references, metric)
-        together = draw.learning_curves(groups, section.references, metric, limits)
-        keep(together, name + FILES[metric])
-        for title, runs in groups.items():
-            one = {title: runs}
-            alone = (
-                together
-                if len(groups) == 1
-                else draw.learning_curves(one, section.references, metric, limits)
-            )
-            charts.append(svg(alone, f"{draw.METRICS[metric]} over steps {title}"))
-        caption += TRAINING_CAPTION if metric == "episode_return" else ""
-        if any((value < limits[0]).any() for value in values) and CUT_CAPTION not in caption:
-            caption += CUT_CAPTION
-    if not charts:
-        return tag("p", "Nothing was logged during training.", class_="small")
-    return _figure([*charts, *_references(part)], caption, "grid")
-
-
 def _figure(charts: Sequence[Html], caption: str, kind: str = "") -> Html:
     return tag("figure", tag("div", *charts, class_=kind), tag("figcaption", caption))
 
@@ -215,18 +189,19 @@ def _figure(charts: Sequence[Html], caption: str, kind: str = "") -> Html:
 def _references(part: Section) -> list[Html]:
     rows = []
     for item in part.references:
-        told = [reference_text(own, item.name, exact=True) for own in _headed(part)]
+        told = [reference_text(own, item.name, exact=True) for own in part.headed]
         meaning = tag("div", REFERENCES.get(item.name, ("", ""))[1], class_="small wrap")
         rows.append([join(item.label, meaning), *told, count_text(item.episodes)])
-    head = ["reference policy", *(own.measure.axis for own in _headed(part)), "episodes"]
-    return [table(head, rows)] if rows else []
+    head = ["reference policy", *(own.measure.axis for own in part.headed), "episodes"]
+    return [details("What the reference policies are", table(head, rows))] if rows else []
 
 
-def _diagnostics(run: Run, name: str, keep: Keep, only: bool) -> Html:
+def _diagnostics(run: Run, name: str, keep: Keep | None, only: bool) -> Html:
     chosen = panels_of(run)
     if not chosen:
         return tag("p", f"{run.label}: nothing was logged.", class_="small")
-    keep(draw.diagnostics(run), f"{name}diagnostics" + ("" if only else f"_{slug(run.label)}"))
+    if keep:
+        keep(draw.diagnostics(run), f"{name}diagnostics" + ("" if only else f"_{slug(run.label)}"))
     half = -(-len(chosen) // 2)
     charts = [
         svg(draw.diagnostics(run, some, columns=1), f"Diagnostics of {run.label}")

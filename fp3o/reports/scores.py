@@ -89,6 +89,11 @@ class Section(NamedTuple):
         return self.wins if self.wins and len(self.wins.runs) == len(self.runs) else self
 
     @property
+    def headed(self) -> "list[Section]":
+        """What is shown at length: wins where there are some, then returns."""
+        return [self.wins, self] if self.wins else [self]
+
+    @property
     def order(self) -> list[int]:
         """The places of the runs, the best one first; of equal wins the higher return."""
         first, then = ([score.interval.centre for score in x.last] for x in (self.lead, self))

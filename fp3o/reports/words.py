@@ -74,6 +74,12 @@ def extra_text(run: Run) -> str:
     return run.label.removeprefix(f"{run.algorithm} · {run.sharing}").removeprefix(" · ")
 
 
+def reason_text(error: str) -> str:
+    """What went wrong, in a line: the last one of an error says it."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason is known"
+
+
 def speed_text(run: Run) -> str:
     """Environment steps a second; a dash where unknown."""
     value = run.results.get("steps_per_second")

@@ -1,0 +1,25 @@
+"""FP3O against A2PO with full sharing (the paper's appendix, 3s5z)."""
+
+from collections.abc import Iterator
+
+from fp3o.lab.grid import Cell, Experiment, Scale, cells, rows
+from fp3o.lab.show import Contrast, scores
+
+TASKS = {
+    "paper": ("smac/3s5z",), "gpu": ("smac/3s5z",),
+    "laptop": ("mpe/simple_speaker_listener", "smac/3m"),
+    "smoke": ("mpe/simple_speaker_listener",),
+}  # fmt: skip
+
+
+def grid(scale: Scale) -> Iterator[Cell]:
+    """Both algorithms on every task."""
+    return cells(TASKS[scale], ["full"], rows("fp3o", "a2po"), scale)
+
+
+EXPERIMENT = Experiment(
+    "a2po", "FP3O and A2PO",
+    "Is FP3O better than agents that take turns with corrected advantages?",
+    grid, scores(Contrast("FP3O", "A2PO")),
+    "With full sharing on 3s5z FP3O's median win rate is above A2PO's.",
+)  # fmt: skip

@@ -1,0 +1,331 @@
+"""Experiments: their grids, how they are carried out, and what they say."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fp3o.cli import main
+from fp3o.experiments import EXPERIMENTS, find
+from fp3o.lab import cluster, conduct, published, show
+from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
+from fp3o.lab.session import Order, laid_out, perform
+from fp3o.plan import change
+from fp3o.progress import Quiet
+from fp3o.reports.read import Run
+
+TASK = "mpe/simple_speaker_listener"
+TABLES = {
+    "mamujoco-table": published.MAMUJOCO, "smac-table": published.SMAC, "mpe-table": published.MPE,
+}  # fmt: skip
+QUICK = ("compute", "split")
+"""Experiments that run whenever tests do; the others do in the slow ones."""
+
+
+class Told(Quiet):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.words.append(text)
+
+
+def smoke(*algorithms: str, **settings: Any) -> list[Cell]:
+    """Tiny cells."""
+    made = cells([TASK], ["full"], rows(*algorithms), "smoke")
+    return [replace(cell, plan=change(cell.plan, settings)) for cell in made]
+
+
+# Grids ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_grids_are_well_made(name: str) -> None:
+    """Names of cells are their own, files can have them, and small plans can be run."""
+    experiment = find(name)
+    assert experiment.question.endswith("?") and experiment.title
+    for scale in SCALES:
+        grid = [*experiment.cells(scale)]
+        labels = [cell.label for cell in grid]
+        assert len({*labels}) == len(labels) > 1
+        assert all(x.isalnum() or x in "-_" for label in labels for x in label)
+        seeds = {cell.plan.seeds for cell in grid}
+        assert seeds == ({2} if scale == "smoke" else {5})
+    for cell in experiment.cells("smoke"):
+        if cell.plan.config.sharing != "auto":
+            cell.plan.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("scale", ["paper", "gpu", "laptop"])
+def test_plans_of_every_scale_can_be_run(name: str, scale: Any) -> None:
+    for cell in find(name).cells(scale):
+        if cell.plan.config.sharing != "auto":
+            cell.plan.check()
+
+
+def test_the_paper_has_all_cells_of_its_tables() -> None:
+    """Every number that is printed, and nothing that is not."""
+    sizes = {"mamujoco-table": 6 * 3 * 4, "smac-table": 6 * 3 * 4, "mpe-table": 2 * 2 * 4}
+    for name, known in TABLES.items():
+        assert len(known) == sizes[name]
+        grid = {(cell.task, cell.sharing, cell.variant) for cell in find(name).cells("paper")}
+        assert {*known} <= grid
+    assert published.SMAC["smac/6h_vs_8z", "partial", "FP3O"] == (81.3, 18.3)
+    assert published.MAMUJOCO["mamujoco/Reacher-2x1", "none", "IPPO"] == (-31.7, 5.4)
+    assert published.MINUTES["smac/bane_vs_bane", "none", "HAPPO"] == 813
+    assert published.MEBIBYTES["mamujoco/HalfCheetah-6x1", "full", "MAPPO"] == 967
+
+
+def test_scales_change_what_they_say() -> None:
+    paper, gpu = (plan("smac/3s5z", "partial", scale, "happo") for scale in ("paper", "gpu"))
+    assert (paper.config.num_envs, gpu.config.num_envs) == (8, 256)
+    assert paper.config.head_rate == gpu.config.head_rate == 8.0
+    assert gpu.config.sharing == "partial" and gpu.config.algorithm == "happo"
+    body = plan("mamujoco/Hopper-3x1", "none", "gpu", "fp3o")
+    assert (body.steps, body.config.rates.clip) == (2_000_000, 0.05)
+    assert plan(TASK, "full", "laptop", "fp3o", epochs=9).config.epochs == 9
+
+
+# What is said ------------------------------------------------------------------------------------
+
+
+def finding(variant: str, values: Sequence[float], task: str = "a", won: bool = False) -> Found:
+    """A finished cell with these returns (or wins)."""
+    key = {"outcomes": {"won": 0.0}} if won else {}
+    last = [
+        {"seed": k, "return": x, **({"outcomes": {"won": x}} if won else key)}
+        for k, x in enumerate(values)
+    ]
+    run = Run(Path(variant), {"settings": {}}, {}, {"last": last})
+    return Found(Cell(task, "full", variant, plan(TASK, "full", "smoke", "fp3o")), Path("x"), run)
+
+
+def test_contrasts_are_paired_and_counted() -> None:
+    """Seeds differ by more than the variants, and the difference is seen all the same."""
+    base = np.array([0.0, 10.0, 20.0, 30.0, 40.0])
+    noise = np.array([0.1, -0.1, 0.2, 0.0, -0.2])
+    found = [
+        finding("ours", base + 1.0 + noise, "a"), finding("theirs", base, "a"),
+        finding("ours", base - 1.0 + noise, "b"), finding("theirs", base, "b"),
+        finding("ours", base + 5 * noise, "c"), finding("theirs", base, "c"),
+        finding("ours", base, "d"),
+    ]  # fmt: skip
+    assert show.tally(found, "ours", "theirs") == (1, 1, 1)
+    assert show.difference(found[0], found, "theirs").startswith("+1.0")
+    assert show.difference(found[1], found, "theirs") == "–"
+    words = show.judged(found, show.Contrast("ours", "theirs"))
+    assert "in 1 of 3 cells, worse in 1" in words[0] and "neither" in words[1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected", "words"),
+    [
+        ((3, 0, 1), "better", "holds here"), ((3, 1, 0), "better", "neither"),
+        ((0, 2, 5), "better", "does not hold"), ((1, 0, 5), "better", "neither"),
+        ((0, 3, 1), "worse", "holds here"), ((0, 1, 3), "equal", "holds here"),
+        ((2, 2, 1), "equal", "does not hold"), ((1, 1, 2), "equal", "neither"),
+    ],
+)  # fmt: skip
+def test_a_claim_holds_only_where_most_cells_say_so(
+    counts: tuple[int, int, int], expected: str, words: str
+) -> None:
+    assert words in show.answer(show.Verdict(*counts), expected)
+
+
+def test_wins_are_told_in_percent() -> None:
+    item = finding("ours", [0.9, 1.0, 0.95], won=True)
+    assert item.measure.name == "won"
+    np.testing.assert_allclose(item.seeds, [90.0, 100.0, 95.0])
+    assert show.bold(item).startswith("**95**") and show.bold(item).endswith("%")
+
+
+# Carrying out ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[Cell], Told]]:
+    """Two cells, one of which fails."""
+    out, told = tmp_path_factory.mktemp("grid"), Told()
+    made = [*smoke("mappo"), replace(smoke("ippo")[0], plan=broken())]
+    assert conduct.conduct(made, out, told)
+    yield out, made, told
+
+
+def broken() -> Any:
+    """A plan that is refused."""
+    return change(smoke("ippo")[0].plan, {"minibatches": 7})
+
+
+def test_a_failed_cell_is_told_and_the_rest_goes_on(grid: tuple[Path, list[Cell], Told]) -> None:
+    out, made, told = grid
+    assert conduct.done(made[0], out) and not conduct.done(made[1], out)
+    assert any("ippo FAILED: ValueError: 7 minibatches" in words for words in told.words)
+    page = conduct.exhibit(find("mpe-table"), made, "smoke", out, "fp3o experiment ...")
+    assert [failure.label for failure in page.failures] == [made[1].label]
+    assert "7 minibatches do not divide" in page.failures[0].error
+    assert not page.missing and len(page.runs) == 1
+    other = [*made, *smoke("happo")]
+    page = conduct.exhibit(find("mpe-table"), other, "smoke", out, "")
+    assert page.missing == [other[-1].label]
+
+
+def test_what_is_done_is_skipped_and_what_failed_is_tried_again(
+    grid: tuple[Path, list[Cell], Told],
+) -> None:
+    out, made, _ = grid
+    told = Told()
+    before = (out / made[0].label / "results.json").stat().st_mtime_ns
+    assert conduct.conduct(made, out, told)
+    assert told.words[0] == "1 of 2 cells are done already"
+    assert (out / made[0].label / "results.json").stat().st_mtime_ns == before
+    assert any("FAILED" in words for words in told.words)
+
+
+def test_other_settings_are_refused(grid: tuple[Path, list[Cell], Told]) -> None:
+    """A cell's folder must hold that cell; how long it was trained may differ."""
+    out, made, _ = grid
+    (out / made[0].label / "results.json").rename(out / "kept.json")
+    try:
+        changed = replace(made[0], plan=change(made[0].plan, {"gamma": 0.5}))
+        outcome = conduct.carry_out(changed, out, Quiet())
+        assert "other settings" in outcome.error
+        longer = change(made[0].plan, {"steps": 10_000})
+        assert not conduct.differing(made[0].plan, longer)
+        assert conduct.differing(made[0].plan, changed.plan) == {"gamma"}
+    finally:
+        (out / "kept.json").rename(out / made[0].label / "results.json")
+
+
+def test_orders_are_checked() -> None:
+    with pytest.raises(ValueError, match="did you mean 'split'"):
+        perform(Order("splitt"))
+    with pytest.raises(ValueError, match="no cell of split has 'nothing'"):
+        perform(Order("split", part="nothing"))
+    made = laid_out(Order("split", "laptop", seeds=3, steps=1000))
+    assert {(cell.plan.seeds, cell.plan.steps) for cell in made} == {(3, 1000)}
+
+
+def test_the_list_names_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "list"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    "name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in EXPERIMENTS]
+)
+def test_every_experiment_runs_and_draws(name: str, tmp_path: Path) -> None:
+    """At the scale `smoke`, from the command line to the pages."""
+    assert main(["experiment", name, "--scale", "smoke", "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "results.md").read_text()
+    assert find(name).question in text and "| ---" in text
+    assert "tabular" in (tmp_path / "tables.tex").read_text()
+    drawn = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert drawn and drawn == {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
+    page = (tmp_path / "report.html").read_text()
+    assert find(name).title in page and "<table" in page and "<svg" in page
+    if name in TABLES:
+        cell = next(find(name).cells("smoke"))
+        known = TABLES[name][cell.task, cell.sharing, cell.variant]
+        assert "the paper" in text and f"{known.centre:g} ± {known.deviation:g}" in text
+
+
+@pytest.mark.slow
+def test_a_grid_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """SIGKILL in the middle of a cell; then the same command, and the same numbers."""
+    words = ["experiment", "split", "--scale", "smoke", "--steps", "2000", "--out"]
+    assert main([*words, str(tmp_path / "whole")]) == 0
+    cut = tmp_path / "cut"
+    first = next(find("split").cells("smoke")).label
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    program = [sys.executable, "-m", "fp3o", *words, str(cut)]
+    process = subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL)
+    metrics, deadline = cut / first / "metrics.jsonl", time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if metrics.exists() and len(metrics.read_bytes().splitlines()) > 20:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (cut / first / "results.json").exists()
+    assert main([*words, str(cut)]) == 0
+    for cell in find("split").cells("smoke"):
+        for name in ("last", "best"):
+            one, other = (
+                json.loads((folder / cell.label / "results.json").read_text())[name]
+                for folder in (tmp_path / "whole", cut)
+            )
+            assert one == other
+        lines = [(x / cell.label / "metrics.jsonl").read_bytes() for x in (tmp_path / "whole", cut)]
+        assert lines[0] == lines[1]
+
+
+# Elsewhere ---------------------------------------------------------------------------------------
+
+
+def test_a_mirror_tells_what_changes(tmp_path: Path) -> None:
+    """New, changed and removed files, checkpoints last to be written; locks stay at home."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    keeper, messages = cluster.Keeper(str(out)), []
+    (source / "checkpoints").mkdir(parents=True)
+
+    def put(changed: dict[str, bytes], gone: Sequence[str]) -> None:
+        messages.append([*changed])
+        keeper.put("cell", changed, gone)
+
+    mirror = cluster.Mirror(source, put)
+    (source / "lock").write_text("")
+    (source / "metrics.jsonl").write_text("1\n")
+    (source / "checkpoints" / "1").write_bytes(b"one")
+    mirror.tell()
+    assert messages == [["metrics.jsonl", "checkpoints/1"]]
+    mirror.tell()
+    assert len(messages) == 1
+    (source / "metrics.jsonl").write_text("1\n2\n")
+    (source / "checkpoints" / "1").unlink()
+    (source / "checkpoints" / "2").write_bytes(b"two")
+    mirror.tell()
+    assert keeper.take("cell") == {"metrics.jsonl": b"1\n2\n", "checkpoints/2": b"two"}
+    keeper.fail("cell", "broken")
+    assert (out / "failures" / "cell.txt").read_text() == "broken"
+    keeper.fail("cell", "")
+    assert not (out / "failures" / "cell.txt").exists()
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_results_and_survives_a_dead_node(tmp_path: Path) -> None:
+    """Two nodes on this machine, one killed in the middle: its cell resumes on the other."""
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    script = Path(__file__).parent / "ray_grid.py"
+    found = []
+    for name, words in (("calm", []), ("killed", ["kill"])):
+        program = [sys.executable, str(script), str(tmp_path / name), *words]
+        asked = subprocess.run(program, capture_output=True, text=True, timeout=600, check=True)
+        found.append(json.loads(asked.stdout.splitlines()[-1]))
+    from ray_grid import grid
+
+    assert found[0]["whole"] and found[1]["whole"]
+    assert (found[0]["alive"], found[1]["alive"]) == (2, 1)
+    assert conduct.conduct(grid(), tmp_path / "here", Quiet())
+    resumed = 0
+    for cell in grid():
+        folders = [tmp_path / name / cell.label for name in ("here", "calm", "killed")]
+        lines = [(folder / "metrics.jsonl").read_bytes() for folder in folders]
+        assert lines[0] == lines[1] == lines[2]
+        results = [json.loads((folder / "results.json").read_text()) for folder in folders]
+        assert results[0]["last"] == results[1]["last"] == results[2]["last"]
+        resumed += len(json.loads((folders[2] / "config.json").read_text()).get("resumed", []))
+    assert resumed == 1
