@@ -6,7 +6,6 @@ Heavy imports wait until a command is known, so that `fp3o --help` answers at on
 import argparse
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, make_dataclass
@@ -455,6 +454,8 @@ class Experiment:
     """Steps of each cell; none: as the scale says."""
     part: str = ""
     """Only the cells whose name contains this."""
+    show: bool = False
+    """Train nothing: show what is there."""
     on: Literal["here", "ray"] = "here"
     """Where cells are run: one after the other in this process, or on a Ray cluster."""
     address: str | None = None
@@ -470,14 +471,12 @@ class Experiment:
 def experiment(argv: Sequence[str]) -> int:
     """A table or figure of the paper again, or one beyond it: train what is missing, show it."""
     options = ask(Experiment, argv, "experiment", experiment)
-    from fp3o.lab.session import Order, overview, perform
+    from fp3o.experiments.session import Order, overview, perform
 
     if options.name == "list":
         Console().print(overview())
         return 0
-    told = {name: getattr(options, name) for name in Order._fields if name != "command"}
-    command = shlex.join(["fp3o", "experiment", *argv])
-    return perform(Order(**told, command=command))
+    return perform(Order(**vars(options)))
 
 
 def parse_count(text: str) -> int:

@@ -35,8 +35,9 @@ import pytest
 from PIL import Image
 
 import fp3o
-from fp3o import check, cli, evaluation, experiments, film, reports, run, runner
+from fp3o import check, cli, evaluation, film, reports, run, runner
 from fp3o.errors import MissingExtraError
+from fp3o.experiments import session
 from fp3o.plan import Plan
 from fp3o.sharing import AUTO
 from fp3o.tasks import find
@@ -166,7 +167,7 @@ class World:
         fewer(patch, evaluation, "references", 2, "episodes", few)
         fewer(patch, film, "render", 2, "episodes", lambda n: 1)
         fewer(patch, check, "check_env", 1, "steps", lambda n: min(n, 30))
-        patch.setattr(experiments, "conduct", self.conduct)
+        patch.setattr(session, "perform", self.perform)
         if not whole:
             patch.setattr(evaluation, "references", scripted)
             patch.setattr(runner, "references", scripted)
@@ -200,9 +201,9 @@ class World:
             warnings.filterwarnings("ignore", "(?s).*games cannot be put back", RuntimeWarning)
             return self.real["resume"](path, steps=steps, progress="quiet", loggers=("none",))
 
-    def conduct(self, name: str, out: Path, part: str, steps: int | None) -> int:
+    def perform(self, order: session.Order) -> int:
         """Experiments take hours; the name and the part must exist."""
-        return int(name not in experiments.EXPERIMENTS)
+        return int(not any(order.part in cell.label for cell in session.laid_out(order)))
 
     def judge(self, path: Any, *_: Any, which: str = "last", **options: Any) -> dict[str, Any]:
         """Policies must be there."""

@@ -18,7 +18,7 @@ from fp3o.cli import main
 from fp3o.experiments import EXPERIMENTS, find
 from fp3o.lab import cluster, conduct, published, show
 from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
-from fp3o.lab.session import Order, laid_out, perform
+from fp3o.experiments.session import Order, laid_out, perform
 from fp3o.plan import change
 from fp3o.progress import Quiet
 from fp3o.reports.read import Run

@@ -166,7 +166,7 @@ def test_imports_go_one_way() -> None:
         "batch", "losses",
         "learn", "envs", "rollout", "host", "program", "presets", "tasks", "check", "grouping",
         "plan", "evaluation", "storage", "provenance", "loggers", "progress", "reports", "film",
-        "runner", "run", "experiments", "catalogue", "doctor", "cli", "__main__",
+        "runner", "run", "lab", "experiments", "catalogue", "doctor", "cli", "__main__",
     ]  # fmt: skip
     root = Path(fp3o.__file__).parent
     for path in root.rglob("*.py"):

@@ -253,7 +253,7 @@ def test_command_line(finished: running.Run, tmp_path: Path, capsys: Any) -> Non
         (["evaluate", "nowhere"], "nowhere"),
         (["render", "nowhere"], "nowhere"),
         (["report", "nowhere"], "nowhere"),
-        (["experiment", "mpee"], "did you mean 'mpe'"),
+        (["experiment", "mpe-tabel"], "did you mean 'mpe-table'"),
     ],
 )
 def test_mistakes_are_explained(

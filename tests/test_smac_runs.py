@@ -15,7 +15,6 @@ from fp3o.envs.base import Vectorised
 from fp3o.envs.smac.game import OUTCOMES, skirmish
 from fp3o.envs.smac.maps import MAPS
 from fp3o.evaluation import evaluate, judge, program_of
-from fp3o.experiments import EXPERIMENTS, smac
 from fp3o.plan import change, draft
 from fp3o.tasks import TASKS, find
 
@@ -107,13 +106,10 @@ def test_wins_are_counted_in_training_and_judging() -> None:
 def test_a_run_of_battles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Trained, judged beside scripted teams, filmed, and written down as a page of results."""
+    """Trained, judged beside scripted teams, filmed."""
     monkeypatch.setattr(runner, "report", lambda *_: None)
-    label = smac.label("3s5z", "full", "fp3o")
-    plan = dict(EXPERIMENTS["smac"].plans())[label]
-    assert plan.steps == 5_000_000
     run = fp3o.train(
-        "smac/3s5z", preset="many", out=tmp_path / label, steps=240, progress="quiet", loggers=(),
+        "smac/3s5z", preset="many", out=tmp_path / "run", steps=240, progress="quiet", loggers=(),
         **{**SMALL, "rollout": 10},
     )  # fmt: skip
     results = run.results
@@ -128,6 +124,3 @@ def test_a_run_of_battles(
     film = tmp_path / "film.gif"
     assert main(["render", str(run.path), "--out", str(film), "--episodes", "1"]) == 0
     assert film.stat().st_size > 5_000
-    page = smac.write([run.path], tmp_path).read_text()
-    assert "not StarCraft II" in page
-    assert "| full | FP3O |" in page

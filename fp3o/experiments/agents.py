@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fp3o.lab.draw import dots, lines_of
 from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
-from fp3o.lab.show import caveats, dots, lines_of, minutes, score_table
+from fp3o.lab.show import caveats, minutes, score_table
 from fp3o.reports.exhibit import Picture
 
 MAPS = {

@@ -1,9 +1,9 @@
 """The same gradient steps, the same head, the same critics: controls that the paper lacks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from fp3o.lab.grid import SHARINGS, Cell, Experiment, Scale, cells, plan
-from fp3o.lab.show import Contrast, scores
+from fp3o.lab.grid import SHARINGS, Cell, Experiment, Findings, Scale, cells, plan
+from fp3o.lab.show import Contrast, scores, tally
 
 TASKS = {
     "paper": ("mamujoco/HalfCheetah-6x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
@@ -50,12 +50,22 @@ CRITICS = {
 }
 """Without sharing every agent has a critic of its own; what if only the policies are apart?"""
 
+
+def equal_epochs(findings: Findings) -> Sequence[str]:
+    """What is seen if only epochs are equal, as in the paper."""
+    found = tally(findings, "FP3O", "MAPPO")
+    return [
+        f"At equal epochs, as in the paper, it is better than MAPPO in {found.better} of "
+        f"{sum(found)}, worse in {found.worse}."
+    ]
+
+
 EXPERIMENT = Experiment(
     "fair", "Under equal conditions",
     "How much of FP3O's advantage is left if both take the same number of gradient steps?",
     grid,
     scores(
-        Contrast("FP3O", "MAPPO, twice the epochs"), base="MAPPO",
+        Contrast("FP3O", "MAPPO, twice the epochs", ""), base="MAPPO", said=equal_epochs,
         notes=[
             "FP3O's two steps have as many epochs each as MAPPO's one: with equal epochs it "
             "takes twice the gradient steps."

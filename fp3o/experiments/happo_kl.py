@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
+from fp3o.lab.draw import colour_of, in_words
 from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
-from fp3o.lab.show import colour_of
 from fp3o.metrics import QUANTILES
 from fp3o.reports.canvas import PANEL, laid_out, styled
 from fp3o.reports.exhibit import Grid, Picture
@@ -51,7 +52,7 @@ def show(findings: Findings) -> Shown:
         rows.append([item.cell.variant, item.cell.sharing, *cells])
         sure = f" [{growth.low:.1f}, {growth.high:.1f}]" if growth.known else ""
         told.append(
-            f"{item.cell.variant} with {item.cell.sharing} sharing {growth.centre:.1f}{sure}"
+            f"{item.cell.variant}, {in_words(item.cell.sharing)}, {growth.centre:.1f}{sure}"
         )
     verdict = [
         "From the first turn of an iteration to the last the median KL of the agent whose turn it "
@@ -107,14 +108,14 @@ def bands(findings: Findings) -> Figure:
                 low, middle, high = drift(item).mean(0)[:, 1:4].T
                 turns = np.arange(1, len(middle) + 1)
                 colour = colour_of("FP3O" if item.cell.sharing == "full" else "MAPPO", [])
-                axis.plot(turns, middle, "o-", color=colour, label=f"{item.cell.sharing} sharing")
+                axis.plot(turns, middle, "o-", color=colour, label=in_words(item.cell.sharing))
                 axis.fill_between(turns, low, high, color=colour, alpha=0.16, lw=0)
             for level in CIRCLES:
                 axis.axhline(level, color=FAINT, lw=0.8, ls=(0, (4, 3)))
             axis.set_title(name)
             axis.set_xlabel("turn")
-            axis.set_yscale("symlog", linthresh=1e-3)
-            axis.set_ylim(bottom=0)
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes[0].set_ylabel("KL from the rollout policy")
         axes[0].legend(fontsize=8)
         return laid_out(figure)

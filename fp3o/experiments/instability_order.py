@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fp3o.lab.draw import lines_of
 from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
-from fp3o.lab.show import lines_of
 from fp3o.reports.exhibit import Grid, Picture
 from fp3o.reports.words import number_text
 
@@ -28,7 +28,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 def worst(item: Found) -> np.ndarray:
     """The largest variance of any stage, mean over training, of each seed."""
     assert item.run is not None
-    stages = len(next(iter(item.run.records[item.run.seeds[0]].values())).get("kl") or [])
     lines = [*item.run.records[item.run.seeds[0]].values()]
     stages = max(len(line.get("product_variance") or []) for line in lines)
     parts = [item.run.series("product_variance", stage).value for stage in range(stages)]

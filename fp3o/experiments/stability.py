@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fp3o.lab.draw import curves, lines_of
 from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
-from fp3o.lab.show import curves, lines_of, score_table
+from fp3o.lab.show import score_table
 from fp3o.reports.exhibit import Grid, Picture
 from fp3o.reports.words import number_text
 

@@ -25,5 +25,5 @@ EXPERIMENT = Experiment(
     "uncertified", "Policies without a certificate",
     "The condition certifies the intermediate policies; where it fails, is it better to keep them, "
     "as the paper does, or to go back to the policies before?",
-    grid, scores(Contrast("keep", "revert", "equal")),
+    grid, scores(Contrast("keep", "revert", "")),
 )  # fmt: skip

@@ -174,8 +174,8 @@ class Inside:
 # What was found ----------------------------------------------------------------------------------
 
 
-def found(cells: Sequence[Cell], out: Path) -> list[Found]:
-    """The finished cells."""
+def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
+    """The finished cells; `command` does all of them again."""
     there = [cell for cell in cells if done(cell, out)]
     trained = {cell.label: out / cell.label for cell in there if cell.work == "train"}
     runs = {run.path.name: run for run in read_runs([*trained.values()])} if trained else {}
@@ -185,22 +185,26 @@ def found(cells: Sequence[Cell], out: Path) -> list[Found]:
         if cell.work != "train"
     }
     return [
-        Found(cell, out / cell.label, named(runs.get(cell.label), cell), facts.get(cell.label, {}))
+        Found(
+            cell, out / cell.label, named(runs.get(cell.label), cell, command),
+            facts.get(cell.label, {}),
+        )
         for cell in there
-    ]
+    ]  # fmt: skip
 
 
-def named(run: Run | None, cell: Cell) -> Run | None:
-    """A run under the name that its experiment has for it."""
+def named(run: Run | None, cell: Cell, command: str) -> Run | None:
+    """A run under the name that its experiment has for it, and how to do it again there."""
     words = " · ".join(filter(None, (cell.variant, cell.sharing, cell.more)))
-    return run and replace(run, label=words)
+    again = {"command": f"{command} --part {cell.label}"} if command else {}
+    return run and replace(run, label=words, config={**run.config, **again})
 
 
 def exhibit(
     experiment: Experiment, cells: Sequence[Cell], scale: Scale, out: Path, command: str
 ) -> Exhibit:
     """All that can be said about an experiment now."""
-    findings = found(cells, out)
+    findings = found(cells, out, command)
     shown = experiment.show(findings)
     there = {item.cell.label for item in findings}
     failed = [cell.label for cell in cells if (out / FAILURES / f"{cell.label}.txt").exists()]

@@ -13,13 +13,15 @@ class Published(NamedTuple):
 
 Place = tuple[str, str, str]
 """Task, sharing, variant."""
+Papers = Mapping[Place, Published]
+"""Scores of the paper by their place."""
 
 FOUR = ("FP3O", "HAPPO", "MAPPO", "IPPO")
 
 
 def _placed(
     names: Sequence[str], rows: Iterable[tuple[str, str, Sequence[tuple[float, float]]]]
-) -> Mapping[Place, Published]:
+) -> Papers:
     return {
         (task, sharing, name): Published(*score)
         for task, sharing, scores in rows

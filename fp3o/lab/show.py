@@ -1,24 +1,19 @@
 """What most experiments show: scores beside the paper's, differences seed by seed, a verdict."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fp3o.lab.grid import Cell, Findings, Found, Shown
-from fp3o.lab.published import Place, Published
-from fp3o.reports.canvas import PANEL, laid_out, styled
-from fp3o.reports.exhibit import Grid, Picture
-from fp3o.reports.figures import learning_curves
+from fp3o.lab.draw import curves, dots, in_words
+from fp3o.lab.grid import Findings, Found, Shown
+from fp3o.lab.overall import overall
+from fp3o.lab.published import Papers, Published
+from fp3o.reports.exhibit import Grid
 from fp3o.reports.measures import WON
-from fp3o.reports.statistics import Interval, mean_band, mean_interval, smac_win_rate
-from fp3o.reports.style import FAINT, PALETTE
+from fp3o.reports.statistics import Interval, mean_interval, smac_win_rate
 from fp3o.reports.words import count_text, number_text, score_text
-
-Papers = Mapping[Place, Published]
 
 
 class Contrast(NamedTuple):
@@ -26,8 +21,8 @@ class Contrast(NamedTuple):
 
     ours: str
     theirs: str
-    expected: Literal["better", "equal", "worse"] = "better"
-    """What the paper says `ours` is."""
+    expected: Literal["better", "equal", "worse", ""] = "better"
+    """What the paper says `ours` is; empty: it says nothing."""
 
 
 class Verdict(NamedTuple):
@@ -53,9 +48,11 @@ def scores(
             return Shown(["Nothing is finished yet."])
         verdict = [*judged(trained, contrast)] if contrast else []
         verdict += said(trained) if said else []
-        table = score_table(trained, papers or {}, base or (contrast.theirs if contrast else ""))
-        pictures = [dots(trained, papers or {}), *curves(trained)]
-        return Shown(verdict, [table], pictures, [*caveats(trained), *notes])
+        rival = base or (contrast.theirs if contrast else "")
+        table = score_table(trained, papers or {}, rival)
+        together, profiles = overall(trained, rival)
+        pictures = [dots(trained, papers or {}), *profiles, *curves(trained)]
+        return Shown(verdict, [table, *together], pictures, [*caveats(trained), *notes])
 
     return show
 
@@ -176,7 +173,7 @@ def judged(findings: Findings, contrast: Contrast) -> Sequence[str]:
     if not total:
         return ["The cells that would answer are not finished."]
     first = (
-        f"{contrast.ours} is better than {contrast.theirs} in {found.better} of {total} "
+        f"“{contrast.ours}” is better than “{contrast.theirs}” in {found.better} of {total} "
         f"{'cell' if total == 1 else 'cells'}, worse in {found.worse}, and not told apart in "
         f"{found.open} (95 % intervals of the differences, paired by seed)."
     )
@@ -197,8 +194,11 @@ def tally(findings: Findings, ours: str, theirs: str) -> Verdict:
 
 
 def answer(found: Verdict, expected: str) -> str:
-    """Whether the paper's claim holds in these cells."""
+    """Whether the paper's claim holds in these cells; without a claim, who is ahead."""
     total = sum(found)
+    if not expected:
+        words = "ahead" if found.better > found.worse else "behind"
+        return "Neither is ahead." if found.better == found.worse else f"The first one is {words}."
     if expected == "equal":
         holds, fails = found.open > total / 2, found.better + found.worse > total / 2
     else:
@@ -226,142 +226,24 @@ def caveats(findings: Findings) -> list[str]:
     if short:
         more = f" and {len(short) - 6} more" if len(short) > 6 else ""
         notes.append(f"Fewer steps than planned: {', '.join(short[:6])}{more}.")
-    return notes
+    return notes + unlearned(findings)
 
 
-# Figures ----------------------------------------------------------------------------------------
-
-
-def curves(findings: Findings) -> Iterable[Picture]:
-    """Learning curves of every task, a panel a sharing."""
-    for task in dict.fromkeys(item.cell.task for item in findings):
-        own = [item for item in findings if item.cell.task == task]
-        metric = f"eval_{own[0].measure.name}"
-        groups = {
-            sharing: [item.run for item in own if item.run and item.cell.sharing == sharing]
-            for sharing in dict.fromkeys(item.cell.sharing for item in own)
-        }
-        words = ", ".join(groups)
-        yield Picture(
-            f"curves_{task.split('/')[-1]}", learning_curves(groups, metric=metric),
-            f"{task}: {own[0].measure.title.lower()} over environment steps ({words}); mean and "
-            "95 % band over seeds",
-        )  # fmt: skip
-
-
-def dots(findings: Findings, papers: Papers) -> Picture:
-    """Every cell's score with its interval, and the paper's as a hollow diamond."""
-    tasks = [*dict.fromkeys(item.cell.task for item in findings)]
-    columns = min(3, len(tasks))
-    lines = max(len(_lines(findings, task)) for task in tasks)
-    height = (0.8 + 0.22 * lines) * -(-len(tasks) // columns) + 0.3
-    with styled():
-        figure = Figure(figsize=(PANEL[0] * (0.35 + 0.65 * columns), height), layout="constrained")
-        grid = figure.subplots(-(-len(tasks) // columns), columns, squeeze=False).ravel()
-        for axis in grid[len(tasks) :]:
-            axis.set_visible(False)
-        for axis, task in zip(grid, tasks, strict=False):
-            _dots(axis, task, [item for item in findings if item.cell.task == task], papers)
-        words = "Scores of all cells: mean, 95 % interval, seeds as rings"
-        caption = f"{words}; diamonds are the paper's" if papers else words
-        return Picture("scores", laid_out(figure), f"{caption}.")
-
-
-def _lines(findings: Findings, task: str) -> list[tuple[str, str, str]]:
-    """The lines of a panel: a heading a sharing, then its variants."""
-    own = [item.cell for item in findings if item.cell.task == task]
-    lines = []
-    for sharing in dict.fromkeys(cell.sharing for cell in own):
-        lines.append((sharing, "", ""))
-        lines += [_line_of(cell) for cell in own if cell.sharing == sharing]
-    return lines
-
-
-def _line_of(cell: Cell) -> tuple[str, str, str]:
-    return cell.sharing, cell.variant, cell.more
-
-
-def _dots(axis: Axes, task: str, own: Findings, papers: Papers) -> None:
-    lines = _lines(own, task)
-    names = []
-    for height, (sharing, variant, more) in enumerate(lines):
-        names.append(f"{variant} {more}".strip() if variant else sharing)
-        item = next(
-            (
-                x
-                for x in own
-                if (x.cell.sharing, x.cell.variant, x.cell.more) == (sharing, variant, more)
-            ),
-            None,
-        )
-        if item is None:
+def unlearned(findings: Findings) -> list[str]:
+    """Where no variant does better than the best team that knows nothing."""
+    notes = []
+    for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings):
+        own = [item for item in findings if (item.cell.task, item.cell.sharing) == place]
+        known = own[0].run.results.get("references", {}) if own[0].run else {}
+        floor = known.get("blind", known.get("random"))
+        # Twice the luck of the draw above it is not yet above it.
+        best = max(mean_interval(item.seeds).centre for item in own)
+        if not floor or best > own[0].measure.of(floor) + 2 * abs(floor.get("stderr") or 0.0):
             continue
-        colour = colour_of(variant, [x[1] for x in lines])
-        interval = mean_interval(item.seeds)
-        rings = np.full(item.seeds.size, height + 0.22)
-        axis.scatter(item.seeds, rings, s=9, facecolors="none", edgecolors=colour, lw=0.7)
-        if interval.known:
-            ends = np.clip([interval.low, interval.high], *item.measure.ends)
-            axis.plot(ends, [height - 0.1] * 2, color=colour, lw=2.2)
-        axis.plot([interval.centre], [height - 0.1], "o", color=colour, ms=4)
-        if known := papers.get(item.place):
-            axis.plot([known.centre], [height - 0.1], "D", mfc="none", mec=FAINT, ms=6, mew=1.1)
-    axis.set_yticks(range(len(lines)), names)
-    for label, line in zip(axis.get_yticklabels(), lines, strict=True):
-        label.set_fontweight("normal" if line[1] else "bold")
-        label.set_fontsize(8)
-    axis.set_ylim(len(lines) - 0.4, -0.8)
-    axis.grid(visible=False, axis="y")
-    axis.tick_params(axis="y", length=0)
-    axis.set_title(task)
-    axis.set_xlabel(own[0].measure.axis + (" (%)" if own[0].measure.share else ""))
-
-
-def colour_of(variant: str, among: Sequence[str]) -> str:
-    """An algorithm's own colour; other variants take the next ones."""
-    if variant.lower() in PALETTE:
-        return PALETTE[variant.lower()][0]
-    others = [x for x in dict.fromkeys(among) if x and x.lower() not in PALETTE]
-    spare = [light for name, (light, _) in PALETTE.items() if name]
-    return spare[(others.index(variant) + 1) % len(spare)]
-
-
-def lines_of(
-    panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]],
-    across: str,
-    up: str,
-    log: tuple[bool, bool] = (False, False),
-) -> Figure:
-    """Panel -> name -> (x, values of every seed (s, x)): lines with 95 % intervals over seeds."""
-    with styled():
-        width = PANEL[0] if len(panels) == 1 else 0.72 * PANEL[0] * len(panels)
-        figure = Figure(figsize=(width, PANEL[1]), layout="constrained")
-        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        names = [name for lines in panels.values() for name in lines]
-        for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-            for name, (x, value) in lines.items():
-                _line(axis, x, np.atleast_2d(value), name, colour_of(name, names))
-            axis.set_title(title)
-            axis.set_xlabel(across)
-            axis.set_xscale("log" if log[0] else "linear")
-            axis.set_yscale("log" if log[1] else "linear")
-        axes[0].set_ylabel(up)
-        handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
-        if handles:
-            figure.legend(
-                list(handles.values()), list(handles), loc="outside lower center",
-                ncols=min(4, len(handles)), fontsize=8,
-            )  # fmt: skip
-        return laid_out(figure)
-
-
-def _line(axis: Axes, x: np.ndarray, value: np.ndarray, name: str, colour: str) -> None:
-    mean, low, high = mean_band(value)
-    axis.plot(x, mean, color=colour, label=name, marker="o", ms=4)
-    if len(value) > 2:
-        axis.fill_between(x, low, high, color=colour, alpha=0.16, lw=0)
-
-
-def number_rows(values: Mapping[str, Iterable[float]]) -> list[list[str]]:
-    """Names and numbers as lines of a table."""
-    return [[name, *(number_text(x) for x in row)] for name, row in values.items()]
+        words = "the best team that does not talk" if "blind" in known else "a random team"
+        notes.append(
+            f"{place[0]} with {in_words(place[1])} is not learned at this scale: no variant does "
+            f"better than {words} ({number_text(own[0].measure.of(floor))}). Its differences are "
+            "those of early learning."
+        )
+    return notes

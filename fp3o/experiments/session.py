@@ -1,15 +1,21 @@
 """An experiment from its name to its pages, as the command line asks for it."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
 from fp3o.experiments import EXPERIMENTS, find
 from fp3o.lab.conduct import conduct, exhibit, shortened
 from fp3o.lab.grid import SCALES, Cell, Scale
-from fp3o.progress import display
+from fp3o.progress import Display, display
+from fp3o.reports.exhibit import Exhibit
 from fp3o.reports.exhibits import write_exhibit
+
+SUMMARY = "summary.json"
+"""What a folder's experiment says in short."""
 
 
 class Order(NamedTuple):
@@ -21,12 +27,21 @@ class Order(NamedTuple):
     seeds: int | None = None
     steps: int | None = None
     part: str = ""
+    show: bool = False
     on: str = "here"
     address: str | None = None
     cpus: float = 1.0
     gpus: float = 0.0
     retries: int = 3
-    command: str = ""
+
+    @property
+    def command(self) -> str:
+        """How anybody gets the same numbers, wherever they are kept."""
+        words = ["fp3o", "experiment", self.name, "--scale", self.scale]
+        for name in ("seeds", "steps"):
+            if (value := getattr(self, name)) is not None:
+                words += [f"--{name}", str(value)]
+        return " ".join(words)
 
 
 def perform(order: Order) -> int:
@@ -39,22 +54,13 @@ def perform(order: Order) -> int:
         names = ", ".join(cell.label for cell in every)
         raise ValueError(f"no cell of {order.name} has {order.part!r} in its name: {names}")
     screen = display()
-    try:
-        if order.on == "ray":
-            from fp3o.lab.cluster import Cluster, conduct_on
-
-            cluster = Cluster(order.address, order.cpus, order.gpus, order.retries)
-            whole = conduct_on(cluster, chosen, folder, screen)
-        else:
-            whole = conduct(chosen, folder, screen)
-    finally:
-        screen.close()
-    if not whole:
+    if not order.show and not carried_out(order, chosen, folder, screen):
         screen.say(f"stopped: the same command goes on from here ({folder})")
         return 130
     with screen.waiting("drawing"):
         told = exhibit(experiment, every, order.scale, folder, order.command)
         page = write_exhibit(told, folder)
+        (folder / SUMMARY).write_text(json.dumps(summary(told, every), indent=2) + "\n")
     for sentence in told.verdict:
         screen.say(sentence)
     for failure in told.failures:
@@ -62,6 +68,35 @@ def perform(order: Order) -> int:
     screen.say(f"report   {page}")
     screen.say(f"tables   {folder / 'results.md'}, {folder / 'tables.tex'}")
     return 1 if told.failures else 0
+
+
+def carried_out(order: Order, cells: Sequence[Cell], folder: Path, screen: Display) -> bool:
+    """Do what is missing, here or elsewhere; False: somebody asked to stop."""
+    try:
+        if order.on == "here":
+            return conduct(cells, folder, screen)
+        from fp3o.lab.cluster import Cluster, conduct_on
+
+        cluster = Cluster(order.address, order.cpus, order.gpus, order.retries)
+        return conduct_on(cluster, cells, folder, screen)
+    finally:
+        screen.close()
+
+
+def summary(told: Exhibit, every: Sequence[Cell]) -> dict[str, Any]:
+    """What was run, at what scale, and what it says: for a list of results."""
+    undone = len(told.missing) + len(told.failures)
+    return {
+        "name": told.name,
+        "title": told.title,
+        "scale": told.scale,
+        "cells": len(every),
+        "done": len(every) - undone,
+        "failed": len(told.failures),
+        "seeds": sorted({len(run.seeds) for run in told.runs}),
+        "machines": told.machines,
+        "verdict": [*told.verdict],
+    }
 
 
 def laid_out(order: Order) -> list[Cell]:
