@@ -1,5 +1,6 @@
 """Experiments: their grids, how they are carried out, and what they say."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -16,9 +17,9 @@ import pytest
 
 from fp3o.cli import main
 from fp3o.experiments import EXPERIMENTS, find
-from fp3o.lab import cluster, conduct, published, show
-from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
 from fp3o.experiments.session import Order, laid_out, perform
+from fp3o.lab import cluster, conduct, overall, published, show
+from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
 from fp3o.plan import change
 from fp3o.progress import Quiet
 from fp3o.reports.read import Run
@@ -29,6 +30,7 @@ TABLES = {
 }  # fmt: skip
 QUICK = ("compute", "split")
 """Experiments that run whenever tests do; the others do in the slow ones."""
+COLLECT = Path(__file__).parent.parent / "docs" / "results" / "collect.py"
 
 
 class Told(Quiet):
@@ -152,6 +154,65 @@ def test_wins_are_told_in_percent() -> None:
     assert show.bold(item).startswith("**95**") and show.bold(item).endswith("%")
 
 
+def test_what_is_not_learned_is_said() -> None:
+    """No better than a team that knows nothing: differences there are those of early learning."""
+
+    def judged(value: float) -> Found:
+        item = finding("ours", [value, value + 0.1, value - 0.1])
+        row = {"return": -10.0, "stderr": 0.1}
+        assert item.run
+        known = {**item.run.results, "references": {"random": {"return": -30.0}, "blind": row}}
+        return replace(item, run=replace(item.run, results=known))
+
+    assert show.unlearned([judged(-9.9)])[0].startswith("a with full sharing is not learned")
+    assert not show.unlearned([judged(-9.0)])
+
+
+def test_all_tasks_together() -> None:
+    """Wins are shares already; returns need a planner and random actions."""
+    found = [
+        finding(name, np.array(wins) / 100, task, won=True)
+        for name, task, wins in (
+            ("ours", "a", (90, 100, 95)), ("theirs", "a", (10, 20, 15)),
+            ("ours", "b", (50, 60, 55)), ("theirs", "b", (40, 50, 45)),
+            ("half", "a", (1, 2, 3)),
+        )
+    ]  # fmt: skip
+    grids, pictures = overall.overall(found, "theirs")
+    assert [row[0] for row in grids[0].rows] == [
+        "ours",
+        "theirs",
+    ]  # of the others a task is missing
+    assert grids[0].rows[0][3].startswith("0.75 [") and grids[0].rows[0][-1].startswith("0.9")
+    assert [picture.name for picture in pictures] == ["profiles"]
+    assert overall.overall([finding("ours", [1.0, 2.0])], "") == ([], [])
+
+
+def test_results_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page, its figures and its report, and a list of all."""
+    folder = tmp_path / "split-laptop"
+    (folder / "figures").mkdir(parents=True)
+    (folder / "figures" / "scores.png").write_bytes(b"png")
+    (folder / "figures" / "unused.png").write_bytes(b"png")
+    (folder / "report.html").write_text("<html>")
+    (folder / "results.md").write_text("# Split\n\nWords.\n\n![x](figures/scores.png)\n")
+    told = {"name": "split", "scale": "laptop", "cells": 4, "done": 3, "seeds": [5],
+            "machines": "a GPU", "verdict": ["One.", "Two."]}  # fmt: skip
+    (folder / "summary.json").write_text(json.dumps(told))
+    spec = importlib.util.spec_from_file_location("collect", COLLECT)
+    assert spec and spec.loader
+    collect = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(collect)
+    monkeypatch.setattr(collect, "HERE", tmp_path / "into")
+    (tmp_path / "into").mkdir()
+    collect.take(folder)
+    page = (tmp_path / "into" / "split.md").read_text()
+    assert "![x](split/scores.png)" in page and "(split/report.html)" in page
+    names = {path.name for path in (tmp_path / "into" / "split").iterdir()}
+    assert names == {"scores.png", "report.html", "summary.json"}
+    assert "| [split](split.md) | laptop | 3 of 4 | 5 | a GPU | One. Two. |" in collect.listed()
+
+
 # Carrying out ------------------------------------------------------------------------------------
 
 
@@ -214,6 +275,9 @@ def test_orders_are_checked() -> None:
         perform(Order("splitt"))
     with pytest.raises(ValueError, match="no cell of split has 'nothing'"):
         perform(Order("split", part="nothing"))
+    assert (
+        Order("split", seeds=3, out="x").command == "fp3o experiment split --scale laptop --seeds 3"
+    )
     made = laid_out(Order("split", "laptop", seeds=3, steps=1000))
     assert {(cell.plan.seeds, cell.plan.steps) for cell in made} == {(3, 1000)}
 

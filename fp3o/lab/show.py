@@ -177,7 +177,15 @@ def judged(findings: Findings, contrast: Contrast) -> Sequence[str]:
         f"{'cell' if total == 1 else 'cells'}, worse in {found.worse}, and not told apart in "
         f"{found.open} (95 % intervals of the differences, paired by seed)."
     )
-    return first, answer(found, contrast.expected)
+    words = [first, answer(found, contrast.expected)]
+    if contrast.expected == "equal":
+        pairs = [(x, rival(x, findings, contrast.theirs)) for x in findings
+                 if x.cell.variant == contrast.ours]  # fmt: skip
+        widths = [paired(x, other).half for x, other in pairs if other]
+        if np.isfinite(widths).any():
+            low, high = (number_text(float(f(widths))) for f in (np.nanmin, np.nanmax))
+            words.append(f"Differences of up to {low} to {high} would not be seen in them.")
+    return words
 
 
 def tally(findings: Findings, ours: str, theirs: str) -> Verdict:
