@@ -156,6 +156,10 @@ def check(config: Config, spec: EnvSpec) -> None:
         )
     if row.blocks is not None and not 1 <= row.blocks <= spec.num_agents:
         raise ValueError(f"blocks must be 1 to {spec.num_agents} (agents), got {row.blocks}")
+    if row.shadow and row.critic_always:
+        raise ValueError(
+            "a shadow step is forgotten, critic and all: critic_always needs a real one"
+        )
     if (row.surrogate == "joint" or row.live) and not config.timetable(spec).whole_team:
         raise ValueError("live coupling and the joint surrogate need a schedule of the whole team")
 

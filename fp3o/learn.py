@@ -70,7 +70,7 @@ def improve(
         log |= report(setup, rates, batch, x[0], before, after, rollout_policy, policy, partner)
         if row.shadow:
             after = jax.tree.map(partial(jnp.where, log["gate"]), after, before)
-            log |= {"actor_steps": log["actor_steps"] * log["gate"]}
+            log |= {name: log[name] * log["gate"] for name in ("actor_steps", "critic_steps")}
         return after, log
 
     first = Progress(learner, jnp.zeros_like(batch.log_prob))

@@ -80,7 +80,8 @@ class RunDirectory:
                 f"{self.path} already holds a run: go on with it by `fp3o resume {self.path}`, or "
                 "choose another directory with --out"
             )
-        foreign = {p.name for p in self.path.iterdir()} - {"lock"}
+        # Half a file may be left by a process that was killed in its first moment.
+        foreign = {p.name for p in self.path.iterdir() if p.suffix != ".part"} - {"lock"}
         if foreign:
             raise RunError(
                 f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is no run: choose "

@@ -10,11 +10,18 @@ TASKS = {
     "laptop": ("mpe/simple_speaker_listener", "smac/3m"),
     "smoke": ("mpe/simple_speaker_listener",),
 }  # fmt: skip
+BLOCKS = "A2PO, three blocks"
 
 
 def grid(scale: Scale) -> Iterator[Cell]:
     """Both algorithms on every task."""
-    return cells(TASKS[scale], ["full"], rows("fp3o", "a2po"), scale)
+    return cells(TASKS[scale], ["full"], variants(scale), scale)
+
+
+def variants(scale: Scale) -> dict[str, dict[str, str]]:
+    """A2PO also in three blocks of agents, as the paper has it, where there are as many agents."""
+    blocks = {} if scale in ("laptop", "smoke") else {BLOCKS: {"algorithm": "a2po:blocks=3"}}
+    return {**rows("fp3o", "a2po"), **blocks}
 
 
 EXPERIMENT = Experiment(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fp3o.lab.draw import dots, lines_of
-from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
+from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows, side_by_side
 from fp3o.lab.show import caveats, minutes, score_table
 from fp3o.reports.exhibit import Picture
 
@@ -39,16 +39,15 @@ def show(findings: Findings) -> Shown:
         own = [item for item in findings if item.cell.variant == name]
         agents = np.array([item.run.config["agents"] for item in own if item.run])
         costs[name] = agents, np.array([[cost(item) for item in own]])
-        wins[name] = agents, np.stack([item.seeds for item in own], axis=1)
+        wins[name] = agents, side_by_side([item.seeds for item in own])
     told = [
-        f"{name} from {value[0, 0]:.0f} to {value[0, -1]:.0f} ms"
-        for name, (_, value) in costs.items()
+        f"{name} {value[0, 0]:.0f} ms with {agents[0]} agents and {value[0, -1]:.0f} with "
+        f"{agents[-1]}"
+        for name, (agents, value) in costs.items()
     ]
-    few, many = costs["FP3O"][0][[0, -1]].tolist() if "FP3O" in costs else (0, 0)
     verdict = [
-        f"From {few} to {many} agents a thousand steps of a seed come to cost more: "
-        f"{', '.join(told)}.",
-        "Scores are of different maps: only those in one column of a map can be compared.",
+        f"A thousand steps of a seed cost: {'; '.join(told)}.",
+        "Scores are of different maps: only those of one map can be compared.",
     ]
     pictures = [
         Picture("cost", lines_of({"full sharing": costs}, "agents", "ms for 1,000 steps of a seed"),

@@ -33,6 +33,6 @@ EXPERIMENT = Experiment(
     "convergence", "Seed by seed",
     "Do all seeds learn, or do some get stuck?",
     grid, scores(Contrast("FP3O", "MAPPO"), said=stuck),
-    "On 6h_vs_8z with partial sharing FP3O's seeds all learn to win, while most of MAPPO's and "
-    "HAPPO's stay near zero.",
+    "On 6h_vs_8z with partial sharing all of FP3O's seeds learn to win, while some of MAPPO's and "
+    "HAPPO's stay at zero.",
 )  # fmt: skip

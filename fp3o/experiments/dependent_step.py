@@ -35,6 +35,6 @@ def variants(task: str, scale: Scale) -> dict[str, dict[str, object]]:
 EXPERIMENT = Experiment(
     "dependent-step", "What the dependent step adds",
     "Does FP3O need its second step, or only the gradient steps that it takes?",
-    grid, scores(Contrast(BOTH, ALONE)),
+    grid, scores(Contrast(BOTH, ALONE), Contrast(BOTH, TWICE, "")),
     "Both steps together do better than the independent step alone, on all tasks.",
 )  # fmt: skip

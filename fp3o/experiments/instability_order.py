@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from fp3o.lab.draw import lines_of
-from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows
+from fp3o.lab.grid import Cell, Experiment, Findings, Found, Scale, Shown, cells, rows, side_by_side
+from fp3o.lab.show import caveats
 from fp3o.reports.exhibit import Grid, Picture
 from fp3o.reports.words import number_text
 
@@ -43,14 +44,18 @@ def show(findings: Findings) -> Shown:
     for name in names:
         own = [item for item in findings if item.cell.variant == name]
         agents = np.array([item.run.config["agents"] for item in own if item.run])
-        lines[name] = agents, np.stack([worst(item) for item in own], axis=1)
+        lines[name] = agents, side_by_side([worst(item) for item in own])
     figure = lines_of({"full sharing": lines}, "agents", "variance of the products", (True, True))
     counts = sorted({int(x) for agents, _ in lines.values() for x in agents})
     rows = []
     for name, (agents, value) in lines.items():
-        known = dict(zip(agents.tolist(), value.mean(0), strict=True))
+        known = dict(zip(agents.tolist(), np.nanmean(value, axis=0), strict=True))
         rows.append([name, *(number_text(known[x]) if x in known else "–" for x in counts)])
-    last = {name: float(value.mean(0)[-1]) for name, (_, value) in lines.items()}
+    last = {
+        name: float(np.nanmean(value[:, -1]))
+        for name, (agents, value) in lines.items()
+        if agents[-1] == counts[-1]
+    }
     order = sorted(last, key=last.__getitem__)
     verdict = [
         f"With {counts[-1]} agents the variance of the products is, smallest first: "
@@ -65,6 +70,7 @@ def show(findings: Findings) -> Shown:
     return Shown(
         verdict, [Grid("Variance of the products", head, rows, caption)],
         [Picture("variance", figure, "Variance of the products of ratios as teams grow.")],
+        caveats(findings),
     )  # fmt: skip
 
 

@@ -22,6 +22,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "mamujoco-table", "Multi-Agent MuJoCo",
     "Which algorithm earns most on robots whose joints are agents, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), published.MAMUJOCO),
+    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.MAMUJOCO),
     "FP3O has the highest mean in 15 of 18 cells, and is above MAPPO in 17 of them.",
 )  # fmt: skip

@@ -5,7 +5,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fp3o.lab.draw import in_words, lines_of
-from fp3o.lab.grid import SHARINGS, Cell, Experiment, Findings, Found, Scale, Shown, plan
+from fp3o.lab.grid import (
+    SHARINGS,
+    Cell,
+    Experiment,
+    Findings,
+    Found,
+    Scale,
+    Shown,
+    plan,
+    side_by_side,
+)
 from fp3o.reports.exhibit import Grid, Picture
 from fp3o.reports.statistics import Interval, mean_interval
 from fp3o.reports.words import score_text
@@ -89,10 +99,10 @@ def show(findings: Findings) -> Shown:
             sizes = np.array([int(item.cell.more) for item in own])
             values = [degrees(item) for item in own]
             panels.setdefault(task, {})[in_words(sharing)] = (
-                sizes, np.stack([shadow for shadow, _ in values], axis=1),
+                sizes, side_by_side([shadow for shadow, _ in values]),
             )  # fmt: skip
             if values[0][0].mean() < FULL:
-                gains.append(mean_interval(values[-1][0] - values[0][0]))
+                gains.append(mean_interval(np.diff(side_by_side([values[0][0], values[-1][0]]))))
             for size, (shadow, as_run) in zip(sizes, values, strict=True):
                 told = [score_text(mean_interval(x), " %") for x in (shadow, as_run)]
                 rows.append([task, sharing, str(size), *told])
@@ -105,7 +115,11 @@ def show(findings: Findings) -> Shown:
         "measured and forgotten; as run: a shut gate counts as agreement."
     )
     picture = Picture("matching_degree", figure, "Matching degree over rollout sizes, by sharing.")
-    return Shown(verdict, [Grid("Matching degree", head, rows, caption, 2)], [picture])
+    notes = [
+        "What the paper says about equal and unequal agents under sharing is not judged: the "
+        "tasks here differ in more than that."
+    ]
+    return Shown(verdict, [Grid("Matching degree", head, rows, caption, 2)], [picture], notes)
 
 
 EXPERIMENT = Experiment(

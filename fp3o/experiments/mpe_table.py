@@ -24,6 +24,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "mpe-table", "Particle tasks",
     "Which algorithm earns most where agents have to talk, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), published.MPE, notes=[NOTE]),
+    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.MPE, notes=[NOTE]),
     "FP3O has the highest mean in all four cells.",
 )  # fmt: skip

@@ -13,6 +13,7 @@ from fp3o.lab.grid import SCALES, Cell, Scale
 from fp3o.progress import Display, display
 from fp3o.reports.exhibit import Exhibit
 from fp3o.reports.exhibits import write_exhibit
+from fp3o.reports.export import write_marl_eval
 
 SUMMARY = "summary.json"
 """What a folder's experiment says in short."""
@@ -36,12 +37,8 @@ class Order(NamedTuple):
 
     @property
     def command(self) -> str:
-        """How anybody gets the same numbers, wherever they are kept."""
-        words = ["fp3o", "experiment", self.name, "--scale", self.scale]
-        for name in ("seeds", "steps"):
-            if (value := getattr(self, name)) is not None:
-                words += [f"--{name}", str(value)]
-        return " ".join(words)
+        """How anybody does it again; every cell says its own steps and seeds."""
+        return f"fp3o experiment {self.name} --scale {self.scale}"
 
 
 def perform(order: Order) -> int:
@@ -49,7 +46,8 @@ def perform(order: Order) -> int:
     experiment = find(order.name)
     folder = Path(order.out or f"experiments/{order.name}-{order.scale}")
     every = laid_out(order)
-    chosen = [cell for cell in every if order.part in cell.label]
+    exact = [cell for cell in every if order.part == cell.label]
+    chosen = exact or [cell for cell in every if order.part in cell.label]
     if not chosen:
         names = ", ".join(cell.label for cell in every)
         raise ValueError(f"no cell of {order.name} has {order.part!r} in its name: {names}")
@@ -61,6 +59,8 @@ def perform(order: Order) -> int:
         told = exhibit(experiment, every, order.scale, folder, order.command)
         page = write_exhibit(told, folder)
         (folder / SUMMARY).write_text(json.dumps(summary(told, every), indent=2) + "\n")
+        if told.runs:
+            write_marl_eval(told.runs, folder / "marl_eval.json")
     for sentence in told.verdict:
         screen.say(sentence)
     for failure in told.failures:

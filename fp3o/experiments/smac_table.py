@@ -25,7 +25,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "smac-table", "SMAC-style battles",
     "Which algorithm wins most battles, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), published.SMAC, notes=[NOTE]),
+    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.SMAC, notes=[NOTE]),
     "FP3O has the highest median win rate, alone or with others, in 17 of 18 cells, and is above "
     "MAPPO in 10 of them.",
 )  # fmt: skip

@@ -32,7 +32,6 @@ def clock(plan: Plan) -> dict[str, Any]:
         **parts,
         "steps": plan.steps_per_iteration,
         "agents": agents,
-        "device_mib": device_memory(),
         "machine": describe(flatten(plan), agents),
     }
 
@@ -40,12 +39,13 @@ def clock(plan: Plan) -> dict[str, Any]:
 @contextmanager
 def compiled_anew() -> Iterator[None]:
     """Without programs that another process has compiled: they would take no time."""
+    before = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
     jax.config.update("jax_enable_compilation_cache", False)
     compilation_cache.reset_cache()
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", True)
+        jax.config.update("jax_enable_compilation_cache", before)
         compilation_cache.reset_cache()
 
 
@@ -117,10 +117,3 @@ def _memory(program: Any) -> float:
     found = program.memory_analysis()
     parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
     return sum(getattr(found, part, 0) for part in parts) / 2**20
-
-
-def device_memory() -> float | None:
-    """The most mebibytes an accelerator has held in this process; None: it does not say."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    peak = stats.get("peak_bytes_in_use")
-    return None if peak is None else peak / 2**20

@@ -19,6 +19,7 @@ from fp3o.progress import clock as as_clock
 from fp3o.reports.exhibit import Exhibit, Failure
 from fp3o.reports.read import Run, read_runs
 from fp3o.run import plan_of, resume_with, settle, start
+from fp3o.runner import stop_signals
 from fp3o.storage import RunDirectory, RunError
 
 FAILURES = "failures"
@@ -28,7 +29,7 @@ HOW_LONG = (
     "steps", "seeds", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every",
     "save_every", "keep",
 )  # fmt: skip
-"""Settings in which a finished run may differ from its plan: it is shown, with its own numbers."""
+"""Settings in which a finished cell may differ from its plan: it is shown, with its own numbers."""
 
 
 class Outcome(NamedTuple):
@@ -51,9 +52,13 @@ def learn(plan: Plan, path: Path, screen: Display) -> bool:
     directory = RunDirectory(path)
     if not directory.exists():
         return start(plan, path, screen, (), pages=False).finished
-    if differing(plan_of(directory), plan):
-        raise RunError(f"{path} holds a run with other settings: choose another --out")
-    return resume_with(path, screen, (), pages=False).finished
+    begun = plan_of(directory)
+    if begun.seeds != plan.seeds:
+        raise RunError(
+            f"{path} was begun with {begun.seeds} seeds, not {plan.seeds}: choose another --out"
+        )
+    steps = max(begun.steps, plan.steps)
+    return resume_with(path, screen, (), steps, pages=False).finished
 
 
 def measure(plan: Plan, path: Path, screen: Display) -> bool:
@@ -78,6 +83,23 @@ def differing(ours: Plan, theirs: Plan) -> set[str]:
     return {name for name in one if one[name] != other[name]} - {*HOW_LONG}
 
 
+def refuse_another(cell: Cell, out: Path) -> None:
+    """Raise if a cell's folder holds something else, finished or not."""
+    path = out / cell.label
+    if cell.work == "train" and RunDirectory(path).exists():
+        kept = plan_of(RunDirectory(path))
+    elif (path / WORKS["clock"].result).exists():
+        record = json.loads((path / WORKS["clock"].result).read_text())
+        kept = change(Plan(), record["machine"]["settings"])
+    else:
+        return
+    if names := differing(kept, settle(cell.plan)):
+        raise RunError(
+            f"{path} holds a run with other settings ({', '.join(sorted(names))}): choose "
+            "another --out"
+        )
+
+
 def done(cell: Cell, out: Path) -> bool:
     """Whether a cell is finished."""
     return (out / cell.label / WORKS[cell.work].result).exists()
@@ -99,21 +121,30 @@ def carry_out(cell: Cell, out: Path, screen: Display) -> Outcome:
     return Outcome(cell.label, finished)
 
 
-def conduct(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
-    """Do all cells that are not done, one after the other; False: somebody asked to stop."""
+def to_do(cells: Sequence[Cell], out: Path, screen: Display) -> list[Cell]:
+    """The cells that are not done; an error where a folder holds something else."""
     labels = [cell.label for cell in cells]
     assert len({*labels}) == len(labels), "two cells of a grid have the same name"
+    for cell in cells:
+        refuse_another(cell, out)
     left = [cell for cell in cells if not done(cell, out)]
-    whole = Progress(cells, left, screen)
     if len(left) < len(cells):
         screen.say(f"{len(cells) - len(left)} of {len(cells)} cells are done already")
-    for cell in left:
-        with whole.at(cell) as inside:
-            outcome = carry_out(cell, out, inside)
-        if outcome.error:
-            screen.say(f"{cell.label} FAILED: {outcome.error.splitlines()[0]}")
-        elif not outcome.finished:
-            return False
+    return left
+
+
+def conduct(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
+    """Do all cells that are not done, one after the other; False: somebody asked to stop."""
+    left = to_do(cells, out, screen)
+    whole = Progress(cells, left, screen)
+    with stop_signals(lambda _: None) as stop:
+        for cell in left:
+            with whole.at(cell) as inside:
+                outcome = carry_out(cell, out, inside)
+            if outcome.error:
+                screen.say(f"{cell.label} FAILED: {outcome.error.splitlines()[0]}")
+            if stop or not (outcome.finished or outcome.error):
+                return False
     return True
 
 
@@ -196,8 +227,12 @@ def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
 def named(run: Run | None, cell: Cell, command: str) -> Run | None:
     """A run under the name that its experiment has for it, and how to do it again there."""
     words = " · ".join(filter(None, (cell.variant, cell.sharing, cell.more)))
-    again = {"command": f"{command} --part {cell.label}"} if command else {}
-    return run and replace(run, label=words, config={**run.config, **again})
+    if run is None:
+        return None
+    told = run.settings
+    how_long = f"--steps {told['steps']} --seeds {told['seeds']}"
+    again = {"command": f"{command} --part {cell.label} {how_long}"} if command else {}
+    return replace(run, label=words, config={**run.config, **again})
 
 
 def exhibit(
@@ -207,7 +242,11 @@ def exhibit(
     findings = found(cells, out, command)
     shown = experiment.show(findings)
     there = {item.cell.label for item in findings}
-    failed = [cell.label for cell in cells if (out / FAILURES / f"{cell.label}.txt").exists()]
+    failed = [
+        cell.label
+        for cell in cells
+        if cell.label not in there and (out / FAILURES / f"{cell.label}.txt").exists()
+    ]
     return Exhibit(
         name=experiment.name, title=experiment.title, question=experiment.question,
         claim=experiment.claim, verdict=shown.verdict, command=command, scale=scale,

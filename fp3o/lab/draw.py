@@ -12,7 +12,7 @@ from fp3o.lab.grid import Cell, Findings
 from fp3o.lab.published import Papers
 from fp3o.reports.canvas import PANEL, laid_out, styled
 from fp3o.reports.exhibit import Picture
-from fp3o.reports.figures import learning_curves
+from fp3o.reports.figures import learning_curves, legend
 from fp3o.reports.statistics import mean_band, mean_interval
 from fp3o.reports.style import FAINT, LINES, PALETTE
 
@@ -146,12 +146,7 @@ def lines_of(
                 axis.set_yscale("log")
                 axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes[0].set_ylabel(up)
-        handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
-        if handles:
-            figure.legend(
-                list(handles.values()), list(handles), loc="outside lower center",
-                ncols=min(4, len(handles)), fontsize=8,
-            )  # fmt: skip
+        legend(figure, [*axes])
         return laid_out(figure)
 
 

@@ -79,13 +79,25 @@ class Found:
         return measure("won" if rows and "won" in (rows[0].get("outcomes") or {}) else "return")
 
     @property
-    def seeds(self) -> np.ndarray:
+    def by_seed(self) -> dict[int, float]:
         """What the last policy of every seed reached."""
         rows = self.run.results["last"] if self.run else []
-        return np.array([self.measure.of(row) for row in rows])
+        return {int(row["seed"]): self.measure.of(row) for row in rows}
+
+    @property
+    def seeds(self) -> np.ndarray:
+        """The same as numbers in a row."""
+        return np.array([*self.by_seed.values()])
 
 
 Findings = Sequence[Found]
+
+
+def side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers of seeds (s,) of several cells as (s, cells); NaN where a cell has fewer seeds."""
+    most = max(column.size for column in columns)
+    rows = [np.pad(x, (0, most - x.size), constant_values=np.nan) for x in columns]
+    return np.stack(rows, axis=1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What most experiments show: scores beside the paper's, differences seed by seed, a verdict."""
 
 import json
+import operator
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -21,8 +22,12 @@ class Contrast(NamedTuple):
 
     ours: str
     theirs: str
-    expected: Literal["better", "equal", "worse", ""] = "better"
+    expected: Literal["better", "equal", ""] = "better"
     """What the paper says `ours` is; empty: it says nothing."""
+
+
+HOW = " (95 % intervals of the differences, paired by seed)"
+"""How cells are compared; said once on a page."""
 
 
 class Verdict(NamedTuple):
@@ -34,25 +39,28 @@ class Verdict(NamedTuple):
 
 
 def scores(
-    contrast: Contrast | None = None,
+    *contrasts: Contrast,
     papers: Papers | None = None,
     base: str = "",
     said: Callable[[Findings], Sequence[str]] | None = None,
     notes: Sequence[str] = (),
 ) -> Callable[[Findings], Shown]:
-    """How an experiment about scores is shown: one table, dots, curves, and the contrast."""
+    """How an experiment about scores is shown: one table, dots, curves, and the contrasts."""
 
     def show(findings: Findings) -> Shown:
         trained = [item for item in findings if item.run]
         if not trained:
             return Shown(["Nothing is finished yet."])
-        verdict = [*judged(trained, contrast)] if contrast else []
+        verdict = [words for contrast in contrasts for words in judged(trained, contrast)]
+        verdict = [words.replace(HOW, "") if k else words for k, words in enumerate(verdict)]
         verdict += said(trained) if said else []
-        rival = base or (contrast.theirs if contrast else "")
+        rival = base or (contrasts[0].theirs if contrasts else "")
         table = score_table(trained, papers or {}, rival)
         together, profiles = overall(trained, rival)
         pictures = [dots(trained, papers or {}), *profiles, *curves(trained)]
-        return Shown(verdict, [table, *together], pictures, [*caveats(trained), *notes])
+        return Shown(
+            verdict, [table, *together], pictures, [*caveats(trained), *unlearned(trained), *notes]
+        )
 
     return show
 
@@ -87,7 +95,7 @@ CAPTION = (
     "Ours: the last policy of every seed, mean ± half of the 95 % interval over seeds (Student's "
     "t). The paper's: as printed, with its standard deviation. Differences are paired by seed. "
     "Gradient steps are those of a seed's policies, of all turns together; minutes those of all "
-    "seeds together, evaluations included."
+    "seeds together, evaluations included (where runs shared a machine they say little)."
 )
 WINS_CAPTION = (
     " Wins in percent. Median of last ten: per seed the median of its last ten evaluations, then "
@@ -99,6 +107,11 @@ WINS_CAPTION = (
 def steps(item: Found) -> str:
     """Environment steps of a seed."""
     return count_text(item.run.step) if item.run else "–"
+
+
+def planned(item: Found) -> int:
+    """The steps of a cell's plan, in whole iterations."""
+    return item.cell.plan.iterations * item.cell.plan.steps_per_iteration
 
 
 def bold(item: Found) -> str:
@@ -142,13 +155,20 @@ def rival(item: Found, findings: Findings, variant: str) -> Found | None:
 
 def paired(ours: Found, theirs: Found) -> Interval:
     """The difference seed by seed; seeds that only one of them has are left out."""
-    size = min(len(ours.seeds), len(theirs.seeds))
-    return mean_interval(ours.seeds[:size] - theirs.seeds[:size])
+    one, other = ours.by_seed, theirs.by_seed
+    return mean_interval([one[seed] - other[seed] for seed in one if seed in other])
 
 
 def gradient_steps(item: Found) -> int:
-    """Steps of the policies' optimisers in a seed's whole training."""
-    return int(np.nansum(item.run.series("actor_steps").value[0])) if item.run else 0
+    """Steps of the policies' optimisers in a seed's whole training, mean over seeds.
+
+    Only some iterations may have been logged.
+    """
+    if item.run is None:
+        return 0
+    told = item.run.settings
+    iterations = item.run.step / (told["num_envs"] * told["rollout"])
+    return round(iterations * float(np.nanmean(item.run.series("actor_steps").value)))
 
 
 def minutes(item: Found) -> float:
@@ -167,56 +187,60 @@ def minutes(item: Found) -> float:
 
 
 def judged(findings: Findings, contrast: Contrast) -> Sequence[str]:
-    """Two sentences: what was found, and whether that is what the paper says."""
+    """What was found about two variants, and whether that is what the paper says."""
     found = tally(findings, contrast.ours, contrast.theirs)
     total = sum(found)
     if not total:
-        return ["The cells that would answer are not finished."]
+        return [f"Whether “{contrast.ours}” is better than “{contrast.theirs}” is not known yet."]
     first = (
         f"“{contrast.ours}” is better than “{contrast.theirs}” in {found.better} of {total} "
         f"{'cell' if total == 1 else 'cells'}, worse in {found.worse}, and not told apart in "
-        f"{found.open} (95 % intervals of the differences, paired by seed)."
+        f"{found.open}{HOW}."
     )
-    words = [first, answer(found, contrast.expected)]
     if contrast.expected == "equal":
-        pairs = [(x, rival(x, findings, contrast.theirs)) for x in findings
-                 if x.cell.variant == contrast.ours]  # fmt: skip
-        widths = [paired(x, other).half for x, other in pairs if other]
-        if np.isfinite(widths).any():
-            low, high = (number_text(float(f(widths))) for f in (np.nanmin, np.nanmax))
-            words.append(f"Differences of up to {low} to {high} would not be seen in them.")
-    return words
+        return [first, *alike(findings, contrast, found)]
+    return [first, *[answer(found)] * bool(contrast.expected)]
 
 
 def tally(findings: Findings, ours: str, theirs: str) -> Verdict:
-    """How a variant did against another one, cell by cell."""
-    counts = [0, 0, 0]
+    """How a variant did against another one, cell by cell; those without intervals do not count."""
+    known = [x for x in differences(findings, ours, theirs) if x.known]
+    better, worse = sum(x.low > 0 for x in known), sum(x.high < 0 for x in known)
+    return Verdict(better, worse, len(known) - better - worse)
+
+
+def differences(findings: Findings, ours: str, theirs: str) -> list[Interval]:
+    """The differences of two variants, place by place, where something was learned."""
+    lost = unlearned_places(findings)
+    found = []
     for item in findings:
         other = rival(item, findings, theirs)
-        if item.cell.variant != ours or other is None:
-            continue
-        interval = paired(item, other)
-        known = interval.known
-        counts[0 if known and interval.low > 0 else 1 if known and interval.high < 0 else 2] += 1
-    return Verdict(*counts)
+        if item.cell.variant == ours and other and (item.cell.task, item.cell.sharing) not in lost:
+            found.append(paired(item, other))
+    return found
 
 
-def answer(found: Verdict, expected: str) -> str:
-    """Whether the paper's claim holds in these cells; without a claim, who is ahead."""
+def answer(found: Verdict) -> str:
+    """Whether `better` holds: most cells must say so, and none the opposite; likewise `not`."""
     total = sum(found)
-    if not expected:
-        words = "ahead" if found.better > found.worse else "behind"
-        return "Neither is ahead." if found.better == found.worse else f"The first one is {words}."
-    if expected == "equal":
-        holds, fails = found.open > total / 2, found.better + found.worse > total / 2
-    else:
-        good, bad = (found.better, found.worse)[:: 1 if expected == "better" else -1]
-        holds, fails = good > total / 2 and not bad, bad > good
-    if holds:
+    if found.better > total / 2 and not found.worse:
         return "What the paper says holds here."
-    if fails:
-        return "What the paper says does not hold here."
+    if found.worse > total / 2 and not found.better:
+        return "What the paper says does not hold here: it is the other way round."
     return "What the paper says is neither confirmed nor refuted here."
+
+
+def alike(findings: Findings, contrast: Contrast, found: Verdict) -> list[str]:
+    """Whether a claim that there is no difference stands, and what could hide behind it."""
+    if found.better or found.worse:
+        return ["That there is no difference, as the paper says, does not hold everywhere here."]
+    widths = [x.half for x in differences(findings, contrast.ours, contrast.theirs) if x.known]
+    low, high = number_text(min(widths)), number_text(max(widths))
+    ends = low if low == high else f"{low} to {high}"
+    return [
+        "No difference is seen, as the paper says; one of less than the intervals' half widths "
+        f"({ends}) could not be."
+    ]
 
 
 def caveats(findings: Findings) -> list[str]:
@@ -226,32 +250,38 @@ def caveats(findings: Findings) -> list[str]:
     few = min(len(run.seeds) for run in runs)
     if few < 5:
         notes.append(f"Some cells have only {few} seeds: their intervals are wide or missing.")
-    short = [
-        f"{item.cell.label} ({count_text(item.run.step)} of {count_text(item.cell.plan.steps)})"
-        for item in findings
-        if item.run and item.run.step < item.cell.plan.steps
-    ]
-    if short:
-        more = f" and {len(short) - 6} more" if len(short) > 6 else ""
-        notes.append(f"Fewer steps than planned: {', '.join(short[:6])}{more}.")
-    return notes + unlearned(findings)
+    for words, wrong in (("Fewer", operator.lt), ("More", operator.gt)):
+        cells = [
+            f"{item.cell.label} ({steps(item)}, planned {count_text(planned(item))})"
+            for item in findings
+            if item.run and wrong(item.run.step, planned(item))
+        ]
+        if cells:
+            more = f" and {len(cells) - 6} more" if len(cells) > 6 else ""
+            notes.append(f"{words} steps than planned: {', '.join(cells[:6])}{more}.")
+    return notes
 
 
 def unlearned(findings: Findings) -> list[str]:
-    """Where no variant does better than the best team that knows nothing."""
-    notes = []
+    """Words about the places where nothing was learned."""
+    return [
+        f"{task} with {in_words(sharing)} is not learned at this scale: no variant does better "
+        f"than {words}. It is left out of the verdict."
+        for (task, sharing), words in unlearned_places(findings).items()
+    ]
+
+
+def unlearned_places(findings: Findings) -> dict[tuple[str, str], str]:
+    """Where no variant does better than the best team that knows nothing, and what that reaches."""
+    found = {}
     for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings):
         own = [item for item in findings if (item.cell.task, item.cell.sharing) == place]
         known = own[0].run.results.get("references", {}) if own[0].run else {}
         floor = known.get("blind", known.get("random"))
         # Twice the luck of the draw above it is not yet above it.
         best = max(mean_interval(item.seeds).centre for item in own)
-        if not floor or best > own[0].measure.of(floor) + 2 * abs(floor.get("stderr") or 0.0):
-            continue
-        words = "the best team that does not talk" if "blind" in known else "a random team"
-        notes.append(
-            f"{place[0]} with {in_words(place[1])} is not learned at this scale: no variant does "
-            f"better than {words} ({number_text(own[0].measure.of(floor))}). Its differences are "
-            "those of early learning."
-        )
-    return notes
+        if floor and best <= own[0].measure.of(floor) + 2 * abs(floor.get("stderr") or 0.0):
+            words = "the best team that does not talk" if "blind" in known else "a random team"
+            value = number_text(own[0].measure.of(floor))
+            found[place] = f"{words} ({value}{own[0].measure.unit})"
+    return found

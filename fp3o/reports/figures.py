@@ -86,7 +86,7 @@ def learning_curves(
             if what.share:
                 in_percent(axis.yaxis)
             reference_lines(axis, references, axis is axes[-1], what.unit)
-        _legend(figure, axes)
+        legend(figure, axes)
         return laid_out(figure)
 
 
@@ -207,7 +207,7 @@ def name_in(run: Run, title: str) -> str:
     return short(label.lstrip("_"), 40) or "?"  # a leading underscore would hide it from the legend
 
 
-def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend below all panels, in as many columns as its words allow."""
     handles = {
         label: handle
