@@ -17,11 +17,12 @@ import pytest
 
 from fp3o.cli import main
 from fp3o.experiments import EXPERIMENTS, find
-from fp3o.experiments.session import Order, laid_out, perform
+from fp3o.experiments.session import Order, film, laid_out, perform
 from fp3o.lab import cluster, conduct, overall, published, show
 from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
 from fp3o.plan import change
 from fp3o.progress import Quiet
+from fp3o.reports.exhibits import write_exhibit
 from fp3o.reports.read import Run
 from fp3o.runner import stop_signals
 from fp3o.storage import RunError
@@ -313,6 +314,16 @@ def test_who_stops_a_run_stops_the_grid() -> None:
             assert inner and outer and len(words) == 1
         with stop_signals(words.append) as inner:
             assert inner
+
+
+@pytest.mark.slow
+def test_the_best_team_is_filmed(grid: tuple[Path, list[Cell], Told]) -> None:
+    out, made, _ = grid
+    film(conduct.found(made, out), Quiet())
+    assert (out / made[0].label / "films" / "episode.gif").stat().st_size > 5000
+    page = conduct.exhibit(find("mpe-table"), made, "smoke", out, "")
+    write_exhibit(page, out / "page")
+    assert "data:image/gif;base64" in (out / "page" / "report.html").read_text()
 
 
 def test_orders_are_checked() -> None:

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.table import Table
 
 from fp3o.experiments import EXPERIMENTS, find
-from fp3o.lab.conduct import conduct, exhibit, shortened
-from fp3o.lab.grid import SCALES, Cell, Scale
+from fp3o.film import render
+from fp3o.lab.conduct import conduct, exhibit, found, shortened
+from fp3o.lab.grid import SCALES, Cell, Findings, Scale
+from fp3o.policy import Policy
 from fp3o.progress import Display, display
 from fp3o.reports.exhibit import Exhibit
 from fp3o.reports.exhibits import write_exhibit
@@ -55,6 +58,8 @@ def perform(order: Order) -> int:
     if not order.show and not carried_out(order, chosen, folder, screen):
         screen.say(f"stopped: the same command goes on from here ({folder})")
         return 130
+    if order.scale != "smoke":
+        film(found(every, folder), screen)
     with screen.waiting("drawing"):
         told = exhibit(experiment, every, order.scale, folder, order.command)
         page = write_exhibit(told, folder)
@@ -81,6 +86,21 @@ def carried_out(order: Order, cells: Sequence[Cell], folder: Path, screen: Displ
         return conduct_on(cluster, cells, folder, screen)
     finally:
         screen.close()
+
+
+def film(findings: Findings, screen: Display) -> None:
+    """An episode of the best team of every task, kept beside its run: the report shows it."""
+    for task in dict.fromkeys(item.cell.task for item in findings):
+        own = [item for item in findings if item.cell.task == task and item.run]
+        own = [item for item in own if (item.path / "policy").exists()]
+        if not own or not own[0].cell.plan.description.shown(own[0].cell.plan.variant):
+            continue
+        best = max(own, key=lambda item: float(np.mean(item.seeds)))
+        path = best.path / "films" / "episode.gif"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            with screen.waiting(f"filming {best.cell.label}"):
+                render(Policy.load(best.path), path, episodes=1, seconds=4)
 
 
 def summary(told: Exhibit, every: Sequence[Cell]) -> dict[str, Any]:
