@@ -19,11 +19,11 @@ from fp3o.lab.grid import Cell, cells, rows
 from fp3o.plan import change
 from fp3o.progress import Quiet
 
-STEPS = 1500
+STEPS = 7500
 
 
 def grid() -> list[Cell]:
-    """Two cells, long enough to be interrupted; checkpoints after every iteration."""
+    """Two cells, long enough that both run when a node dies; checkpoints after every iteration."""
     made = cells(["mpe/simple_speaker_listener"], ["full"], rows("mappo", "ippo"), "smoke")
     told = {"steps": STEPS, "save_every": 0, "eval_every": 0}
     return [Cell(x.task, x.sharing, x.variant, change(x.plan, told)) for x in made]
@@ -60,7 +60,8 @@ def main(out: Path, kill: bool) -> None:
     order = cluster.Cluster(machines.address, 1.0, 0.0, 3)
     whole = cluster.conduct_on(order, grid(), out, told)
     alive = sum(node["Alive"] for node in ray.nodes())
-    print(json.dumps({"whole": whole, "said": told.words, "killed": killed, "alive": alive}))
+    found = {"whole": whole, "said": told.words, "killed": killed, "alive": alive}
+    print("\n" + json.dumps(found), flush=True)
     ray.shutdown()
     machines.shutdown()
 
