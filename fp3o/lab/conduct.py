@@ -20,6 +20,7 @@ from fp3o.reports.exhibit import Exhibit, Failure
 from fp3o.reports.read import Run, read_runs
 from fp3o.run import plan_of, resume_with, settle, start
 from fp3o.runner import stop_signals
+from fp3o.sharing import AUTO
 from fp3o.storage import RunDirectory, RunError
 
 FAILURES = "failures"
@@ -87,13 +88,15 @@ def refuse_another(cell: Cell, out: Path) -> None:
     """Raise if a cell's folder holds something else, finished or not."""
     path = out / cell.label
     if cell.work == "train" and RunDirectory(path).exists():
-        kept = plan_of(RunDirectory(path))
-    elif (path / WORKS["clock"].result).exists():
-        record = json.loads((path / WORKS["clock"].result).read_text())
-        kept = change(Plan(), record["machine"]["settings"])
+        record = RunDirectory(path).read_json("config.json")
+    elif done(cell, out):
+        record = RunDirectory(path).read_json(WORKS[cell.work].result)["machine"]
     else:
         return
-    if names := differing(kept, settle(cell.plan)):
+    names = differing(change(Plan(), record["settings"]), cell.plan)
+    if cell.plan.config.sharing == AUTO:  # what it led to stands there
+        names -= {"sharing"}
+    if names:
         raise RunError(
             f"{path} holds a run with other settings ({', '.join(sorted(names))}): choose "
             "another --out"
@@ -208,6 +211,8 @@ class Inside:
 def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
     """The finished cells; `command` does all of them again."""
     there = [cell for cell in cells if done(cell, out)]
+    for cell in there:
+        refuse_another(cell, out)
     trained = {cell.label: out / cell.label for cell in there if cell.work == "train"}
     runs = {run.path.name: run for run in read_runs([*trained.values()])} if trained else {}
     facts = {
