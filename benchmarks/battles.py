@@ -19,11 +19,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fp3o.envs.base import Vectorised
-from fp3o.evaluation import program_of
-from fp3o.plan import change, draft
-from fp3o.provenance import device, versions
-from fp3o.tasks import make
+from fp3o.envs.registry import make
+from fp3o.envs.vectorise import Vectorised
+from fp3o.runs.evaluation import program_of
+from fp3o.runs.provenance import device, versions
+from fp3o.runs.settings import change, draft
 
 AIMS = {"3s5z": 1_000_000, "bane_vs_bane": 300_000, "2c_vs_64zg": 200_000}
 """Steps a second of random play on a GPU in 4,096 environments; 5,000 for 3s5z on two cores."""

@@ -41,15 +41,16 @@ import jax
 import numpy as np
 from mujoco.batch import Batch
 
-from fp3o.envs.base import batch_of
 from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import FAMILY, PAPER_TASKS, canonical, parse, whole
 from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
-from fp3o.envs.mamujoco.world import World, world
-from fp3o.evaluation import program_of
-from fp3o.plan import Plan, change, draft
-from fp3o.program import Program
-from fp3o.tasks import find
+from fp3o.envs.mamujoco.task import World, world
+from fp3o.envs.registry import find
+from fp3o.envs.vectorise import batch_of
+from fp3o.runs.evaluation import program_of
+from fp3o.runs.run_config import Plan
+from fp3o.runs.settings import change, draft
+from fp3o.training.program import Program
 
 SIZES = (4, 20, 64, 256)
 """Numbers of environments."""

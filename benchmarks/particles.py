@@ -13,8 +13,9 @@ import time
 
 import jax
 
-from fp3o.evaluation import program_of
-from fp3o.plan import Plan, change, draft
+from fp3o.runs.evaluation import program_of
+from fp3o.runs.run_config import Plan
+from fp3o.runs.settings import change, draft
 
 BASELINE = {
     "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,

@@ -19,14 +19,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fp3o.algorithms import ALGORITHMS, SCHEDULES
-from fp3o.batch import assemble
-from fp3o.config import Config
-from fp3o.learn import Progress, evaluate, report
-from fp3o.program import learn
-from fp3o.rollout import Carry, fresh
-from fp3o.setup import Learner, Setup
-from fp3o.spaces import Box, Discrete, EnvSpec
+from fp3o.algorithms.schedules import SCHEDULES
+from fp3o.algorithms.table import ALGORITHMS
+from fp3o.learning.batch import assemble
+from fp3o.learning.config import Config
+from fp3o.learning.metrics import report
+from fp3o.learning.setup import Learner, Setup
+from fp3o.learning.stage_data import Progress
+from fp3o.learning.update import evaluate
+from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.training.program import learn
+from fp3o.training.rollout import Carry, fresh
 from fp3o.types import Batch, Trajectory
 
 TASKS = {

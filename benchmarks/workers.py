@@ -36,11 +36,11 @@ import jax
 import numpy as np
 from gymnasium import spaces
 
-from fp3o.envs.crew import Crew, Games, form
-from fp3o.envs.pettingzoo import PettingZoo
-from fp3o.envs.pettingzoo_worker import build, load
-from fp3o.envs.slate import Form
-from fp3o.spaces import Discrete, EnvSpec
+from fp3o.envs.adapters.pettingzoo import PettingZoo
+from fp3o.envs.adapters.pettingzoo_worker import build, load
+from fp3o.envs.workers.shared_memory import Form
+from fp3o.envs.workers.vec_env import Crew, Games, form
+from fp3o.spec import Discrete, EnvSpec
 
 PATH = "mpe2.simple_spread_v3:parallel_env"
 CHUNK = 50

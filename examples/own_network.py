@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 import fp3o
-from fp3o.nets import GroupedLinear, Layered
+from fp3o.networks.layers import GroupedLinear
+from fp3o.networks.network import Layered
 
 SELF, ENTITIES = slice(0, 4), slice(4, 14)
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from fp3o.cli import main
+from fp3o.cli.main import main
 
 sys.exit(main())

@@ -12,15 +12,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fp3o.algorithms import ALGORITHMS, ORDERS, SCHEDULES, non_overlapping, random_split
-from fp3o.config import Config, Rates
-from fp3o.learn import Sample, shuffled
-from fp3o.nets import Network
-from fp3o.program import learn
-from fp3o.returns import ValueNorm
-from fp3o.rollout import Carry, Tally
-from fp3o.setup import Learner, Setup
-from fp3o.spaces import Box, Discrete, EnvSpec
+from fp3o.algorithms.fp3o import non_overlapping, random_split
+from fp3o.algorithms.schedules import ORDERS, SCHEDULES
+from fp3o.algorithms.table import ALGORITHMS
+from fp3o.learning.config import Config, Rates
+from fp3o.learning.returns import ValueNorm
+from fp3o.learning.setup import Learner, Setup
+from fp3o.learning.steps import shuffled
+from fp3o.learning.update import Sample
+from fp3o.networks.network import Network
+from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.training.episodes import Tally
+from fp3o.training.program import learn
+from fp3o.training.rollout import Carry
 from fp3o.types import Batch, Trajectory
 
 STEPS, ENVS, AGENTS = 8, 3, 3

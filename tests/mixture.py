@@ -9,9 +9,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from fp3o.envs.base import Sight, Vectorised
-from fp3o.envs.probe import NUM_AGENTS, PROBES, Cue, Probe, Roles, Value
-from fp3o.spaces import Discrete, EnvSpec
+from fp3o.envs.api import Sight
+from fp3o.envs.toys.probe import NUM_AGENTS, PROBES, Cue, Probe, Roles, Value
+from fp3o.envs.vectorise import Vectorised
+from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 TASKS = ("value", "credit", "roles", "memory", "unequal")

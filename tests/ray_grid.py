@@ -14,10 +14,11 @@ from pathlib import Path
 import ray
 from ray.cluster_utils import Cluster as Machines
 
-from fp3o.lab import cluster
-from fp3o.lab.grid import Cell, cells, rows
-from fp3o.plan import change
-from fp3o.progress import Quiet
+from fp3o.experiments.framework import ray_backend as cluster
+from fp3o.experiments.framework.grid import Cell
+from fp3o.experiments.framework.scales import cells, rows
+from fp3o.runs.progress import Quiet
+from fp3o.runs.settings import change
 
 STEPS = 7500
 

@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o import runner
-from fp3o.algorithms import ALGORITHMS, Algorithm, Stage, algorithm, register, schedule, spell
-from fp3o.cli import main
-from fp3o.config import Config
-from fp3o.nets import Layered, Network
-from fp3o.plan import change, draft
-from fp3o.run import settle
-from fp3o.setup import Setup
-from fp3o.sharing import plain
-from fp3o.tasks import ADOPTED, adopt, find
+from fp3o.algorithms.row import Algorithm, Stage
+from fp3o.algorithms.schedules import schedule
+from fp3o.algorithms.table import ALGORITHMS, algorithm, register, spell
+from fp3o.cli.main import main
+from fp3o.envs.registry import ADOPTED, adopt, find
+from fp3o.learning.config import Config
+from fp3o.learning.setup import Setup
+from fp3o.networks.network import Layered, Network
+from fp3o.runs import trainer as runner
+from fp3o.runs.run import settle
+from fp3o.runs.settings import change, draft
+from fp3o.sharing.schemes import plain
 
 SPREAD = "mpe/simple_spread"
 GENTLE, ATTENTION = "own_algorithm:gentle", "own_network:Attention"
@@ -189,7 +191,7 @@ def test_a_network_of_ones_own_lives_as_others_do(tmp_path: Path) -> None:
 
 def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
     """The distribution of the folder is that of the engine."""
-    from fp3o.artefact import read_actor, write_policy
+    from fp3o.policy.export import read_actor, write_policy
 
     setup = Setup(find(SPREAD).spec(), Config(network=ATTENTION, sharing=(0, 1, 0), gain=1.0))
     rows = setup.init(3).actor
@@ -209,7 +211,7 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
 
 def test_a_strangers_policy_imports_nothing(tmp_path: Path) -> None:
     """A policy folder may name any module as its task; without its run it is not imported."""
-    from fp3o.artefact import write_policy
+    from fp3o.policy.export import write_policy
 
     (tmp_path / "trap.py").write_text("raise SystemExit('sprung')")
     spec = dataclasses.replace(find("probe/credit").spec(), name="python/trap.game")

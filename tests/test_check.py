@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.check import check_env
-from fp3o.cli import main
-from fp3o.envs.host_probe import HostProbe
-from fp3o.envs.probe import PROBES
-from fp3o.spaces import Discrete
+from fp3o.cli.main import main
+from fp3o.envs.check import check_env
+from fp3o.envs.toys.probe import PROBES
+from fp3o.spec import Discrete
 from fp3o.types import TimeStep
+from tests.host_probe import HostProbe
 
 CREDIT: Any = PROBES["credit"]
 STEPS = 20

@@ -6,14 +6,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fp3o.batch import Residual
-from fp3o.config import Config
-from fp3o.envs.base import Vectorised
-from fp3o.envs.probe import PROBES
-from fp3o.learn import improve
-from fp3o.program import Program
-from fp3o.setup import Setup
-from fp3o.spaces import Discrete, EnvSpec
+from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.batch import Residual
+from fp3o.learning.config import Config
+from fp3o.learning.setup import Setup
+from fp3o.learning.update import improve
+from fp3o.spec import Discrete, EnvSpec
+from fp3o.training.program import Program
 from fp3o.types import Batch
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2)

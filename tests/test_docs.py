@@ -35,12 +35,17 @@ import pytest
 from PIL import Image
 
 import fp3o
-from fp3o import check, cli, evaluation, film, reports, run, runner
+from fp3o import reports
+from fp3o.cli import main as cli
+from fp3o.envs import check
+from fp3o.envs.registry import find
 from fp3o.errors import MissingExtraError
-from fp3o.experiments import session
-from fp3o.plan import Plan
-from fp3o.sharing import AUTO
-from fp3o.tasks import find
+from fp3o.experiments.framework import session
+from fp3o.runs import evaluation, run
+from fp3o.runs import trainer as runner
+from fp3o.runs import video as film
+from fp3o.runs.run_config import Plan
+from fp3o.sharing.schemes import AUTO
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -175,7 +180,7 @@ class World:
             patch.setattr(film, "render", self.film)
             patch.setattr(reports, "report", self.report)
             patch.setattr(check, "check_env", self.look)
-            patch.setattr("fp3o.doctor._tasks", list)
+            patch.setattr("fp3o.cli.diagnosis._tasks", list)
 
     def copy(self, place: str | Path) -> Path:
         """The run (or the policy) of all pages under the name this page gives it."""

@@ -9,10 +9,12 @@ import pytest
 from matplotlib.figure import Figure
 from test_report import Page, make
 
-from fp3o.reports import markdown, read_run, read_runs, tex
-from fp3o.reports.exhibit import Exhibit, Failure, Grid, Picture
-from fp3o.reports.exhibits import exhibit_page, words, write_exhibit
-from fp3o.reports.inline import pieces
+from fp3o.reports import read_run, read_runs
+from fp3o.reports.experiment_report import Exhibit, Failure, Grid, Picture
+from fp3o.reports.pages import latex as tex
+from fp3o.reports.pages import markdown
+from fp3o.reports.pages.experiment_page import exhibit_page, words, write_exhibit
+from fp3o.reports.pages.inline import pieces
 
 EVIL = "<script>x</script> & 50 % | a_b _c_ [d](e) *f* `"
 EMPTY = Exhibit(
@@ -181,7 +183,7 @@ def test_tables_are_booktabs() -> None:
 
 
 def test_data_for_a_script_cannot_end_its_element() -> None:
-    from fp3o.reports.markup import embedded
+    from fp3o.reports.pages.markup import embedded
 
     text = embedded("x", {"a": "</script><!--&\u2028\u2029"})
     inside = text[text.index(">") + 1 : text.rindex("<")]

@@ -15,17 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fp3o.cli import main
+from fp3o.cli.main import main
 from fp3o.experiments import EXPERIMENTS, find
-from fp3o.experiments.session import Order, film, laid_out, perform
-from fp3o.lab import cluster, conduct, overall, published, show
-from fp3o.lab.grid import SCALES, Cell, Found, cells, plan, rows
-from fp3o.plan import change
-from fp3o.progress import Quiet
-from fp3o.reports.exhibits import write_exhibit
-from fp3o.reports.read import Run
-from fp3o.runner import stop_signals
-from fp3o.storage import RunError
+from fp3o.experiments.framework import aggregate as overall
+from fp3o.experiments.framework import paper_results as published
+from fp3o.experiments.framework import ray_backend as cluster
+from fp3o.experiments.framework import run_grid as conduct
+from fp3o.experiments.framework import summary as show
+from fp3o.experiments.framework.grid import SCALES, Cell, Found
+from fp3o.experiments.framework.scales import cells, plan, rows
+from fp3o.experiments.framework.session import Order, film, laid_out, perform
+from fp3o.reports.data.record import Run
+from fp3o.reports.pages.experiment_page import write_exhibit
+from fp3o.runs.directory import RunError
+from fp3o.runs.progress import Quiet
+from fp3o.runs.settings import change
+from fp3o.runs.signals import stop_signals
 
 TASK = "mpe/simple_speaker_listener"
 TABLES = {

@@ -22,7 +22,8 @@ from golden_cases import (
     setup_of,
 )
 
-from fp3o.algorithms import ALGORITHMS, ORDERS
+from fp3o.algorithms.schedules import ORDERS
+from fp3o.algorithms.table import ALGORITHMS
 
 SHARINGS = ("full", "partial", "none", "custom")
 VARIETY: dict[str, dict[str, Any]] = {

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o import runner
-from fp3o.envs.base import Sight, Vectorised
-from fp3o.grouping import auto_sharing, cluster, differences
-from fp3o.sharing import share
-from fp3o.spaces import Discrete, EnvSpec
-from fp3o.tasks import find
+from fp3o.envs.api import Sight
+from fp3o.envs.registry import find
+from fp3o.envs.vectorise import Vectorised
+from fp3o.runs import trainer as runner
+from fp3o.sharing.auto import auto_sharing, cluster, differences
+from fp3o.sharing.schemes import share
+from fp3o.spec import Discrete, EnvSpec
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import jax
 import numpy as np
 import pytest
 
-from fp3o.check import check_env
-from fp3o.config import Config
-from fp3o.envs.gymnasium import Gyms, make
-from fp3o.program import Program
-from fp3o.spaces import Box, Discrete
-from fp3o.storage import to_arrays
+from fp3o.envs.adapters.gymnasium import Gyms, make
+from fp3o.envs.check import check_env
+from fp3o.learning.config import Config
+from fp3o.runs.checkpoint import to_arrays
+from fp3o.spec import Box, Discrete
+from fp3o.training.program import Program
 
 KEY = jax.random.key(3)
 

@@ -10,16 +10,16 @@ import pytest
 from safetensors.numpy import load_file
 
 import fp3o
-from fp3o import runner
-from fp3o.cli import main
-from fp3o.config import Config
-from fp3o.envs.base import HostGame
-from fp3o.envs.workers import WorkersError
-from fp3o.evaluation import evaluate, judge, program_of
-from fp3o.plan import change, draft
-from fp3o.program import Program, State
-from fp3o.storage import from_arrays, to_arrays
-from fp3o.tasks import TASKS, find, make
+from fp3o.cli.main import main
+from fp3o.envs.api import HostGame
+from fp3o.envs.registry import TASKS, find, make
+from fp3o.envs.workers.protocol import WorkersError
+from fp3o.learning.config import Config
+from fp3o.runs import trainer as runner
+from fp3o.runs.checkpoint import from_arrays, to_arrays
+from fp3o.runs.evaluation import evaluate, judge, program_of
+from fp3o.runs.settings import change, draft
+from fp3o.training.program import Program, State
 
 TASK = "mamujoco/Hopper-3x1"
 SMALL: dict[str, Any] = {
@@ -101,7 +101,7 @@ def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
     actor = program.init(plan.seed).learner.actor
     returns = judge(program, plan, actor, 3, (4,)).returns
     assert returns.shape == (1, 3)
-    from fp3o.artefact import write_policy
+    from fp3o.policy.export import write_policy
 
     policy = write_policy(tmp_path / "policy", program.setup, actor, {})
     env = find(TASK).env("paper", 3)

@@ -11,13 +11,14 @@ import pytest
 from PIL import Image
 
 import fp3o
-from fp3o import runner
-from fp3o.envs import jaxmarl, jumanji
-from fp3o.envs.base import Game, Vectorised
-from fp3o.envs.options import of_variant, parse, to_variant, write
+from fp3o.envs.adapters import jaxmarl, jumanji
+from fp3o.envs.api import Game
+from fp3o.envs.registry import find
+from fp3o.envs.vectorise import Vectorised
 from fp3o.errors import MissingExtraError
-from fp3o.spaces import Box, Discrete
-from fp3o.tasks import find
+from fp3o.options import of_variant, parse, to_variant, write
+from fp3o.runs import trainer as runner
+from fp3o.spec import Box, Discrete
 
 # Not among the development tools: JaxMARL holds Gymnasium back, which the MuJoCo tests need new.
 # `make test-adapters` has a virtual environment of its own.

@@ -11,19 +11,19 @@ import numpy as np
 import optax
 import pytest
 
-from fp3o.algorithms import ALGORITHMS, HOMES
-from fp3o.config import Config
-from fp3o.envs.base import Vectorised
-from fp3o.envs.matrix import matrix
-from fp3o.envs.probe import PROBES
-from fp3o.host import HostPlayer
-from fp3o.nets import GroupedLinear, GroupedNorm, normalise
-from fp3o.optim import descend, init_adam
-from fp3o.program import Program, State, learn, split_keys
-from fp3o.rollout import collect
-from fp3o.setup import Setup
-from fp3o.sharing import components, share
-from fp3o.spaces import Discrete, EnvSpec
+from fp3o.algorithms.table import ALGORITHMS, HOMES
+from fp3o.envs.toys.matrix import matrix
+from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.config import Config
+from fp3o.learning.optim import descend, init_adam
+from fp3o.learning.setup import Setup
+from fp3o.networks.layers import GroupedLinear, GroupedNorm, normalise
+from fp3o.sharing.schemes import components, share
+from fp3o.spec import Discrete, EnvSpec
+from fp3o.training.host_rollout import HostPlayer
+from fp3o.training.program import Program, State, learn, split_keys
+from fp3o.training.rollout import collect
 from fp3o.types import TimeStep, Trajectory
 
 OWN = "own_algorithm:gentle"

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from mamujoco_paper import place
 
-from fp3o.envs.base import Env
+from fp3o.envs.api import Env
 from fp3o.envs.mamujoco.catalogue import PAPER_TASKS, agents, names, profiles
 from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
-from fp3o.envs.mamujoco.world import Variant, world
+from fp3o.envs.mamujoco.task import Variant, world
 from fp3o.errors import NonFiniteError
-from fp3o.spaces import Box
-from fp3o.storage import from_arrays, to_arrays
+from fp3o.runs.checkpoint import from_arrays, to_arrays
+from fp3o.spec import Box
 from fp3o.types import TimeStep
 
 KEY = jax.random.key(0)

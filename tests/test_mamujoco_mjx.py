@@ -12,12 +12,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from fp3o.config import Config
-from fp3o.envs.base import Game, Vectorised
+from fp3o.envs.api import Game
 from fp3o.envs.mamujoco.mjx import BODIES, STARTS, MjxGame, Physics, State
 from fp3o.envs.mamujoco.native import Native
-from fp3o.envs.mamujoco.world import World, world
-from fp3o.program import Program
+from fp3o.envs.mamujoco.task import World, world
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.config import Config
+from fp3o.training.program import Program
 from fp3o.types import TimeStep
 
 pytest.importorskip("mujoco.mjx")

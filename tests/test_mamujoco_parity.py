@@ -9,7 +9,7 @@ import pytest
 from mamujoco_paper import place
 
 from fp3o.envs.mamujoco.native import Native, Simulations
-from fp3o.envs.mamujoco.world import world
+from fp3o.envs.mamujoco.task import world
 from fp3o.types import TimeStep
 
 gymnasium = pytest.importorskip("gymnasium", reason="the comparison needs the other package")

@@ -14,9 +14,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from fp3o.envs.mamujoco.camera import aim, pose, shot, solids
 from fp3o.envs.mamujoco.raycast import ENTER, Camera, Shape, enter, normals, paint, shadow
-from fp3o.envs.mamujoco.shot import aim, pose, shot, solids
-from fp3o.envs.mamujoco.view import AGENTS, BODY, GOAL, STAGE, STRIP, THING, colours, picture
+from fp3o.envs.mamujoco.render import AGENTS, BODY, GOAL, STAGE, STRIP, THING, colours, picture
 
 FILES = (
     "ant", "half_cheetah", "hopper", "humanoid", "humanoidstandup", "inverted_double_pendulum",

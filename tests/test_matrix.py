@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o import runner
-from fp3o.config import Config
-from fp3o.envs.base import Vectorised
-from fp3o.envs.matrix import GAMES, matrix
-from fp3o.program import Program
+from fp3o.envs.toys.matrix import GAMES, matrix
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.config import Config
+from fp3o.runs import trainer as runner
+from fp3o.training.program import Program
 
 SETTINGS = {
     "sharing": "none", "num_envs": 64, "rollout": 1, "hidden": (16,), "epochs": 4,

@@ -9,9 +9,10 @@ import numpy as np
 import particle as plain
 import pytest
 
-from fp3o.envs.base import Game, Vectorised
-from fp3o.envs.mpe import SCENARIOS, VARIANTS, particle
-from fp3o.envs.mpe_world import NONE, Particle, Particles
+from fp3o.envs.api import Game
+from fp3o.envs.mpe.particles import NONE, Particle, Particles
+from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle
+from fp3o.envs.vectorise import Vectorised
 
 KEY = jax.random.key(0)
 MODULES = {

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.envs.mpe import SCENARIOS, VARIANTS, particle
-from fp3o.envs.mpe_scripted import TRIANGLE, Policy, blind, scripted
-from fp3o.envs.mpe_view import picture
-from fp3o.envs.mpe_world import LENGTH, Particle, Particles
+from fp3o.envs.mpe.particles import LENGTH, Particle, Particles
+from fp3o.envs.mpe.render import picture
+from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle
+from fp3o.envs.mpe.scripted import TRIANGLE, Policy, blind, scripted
 from fp3o.envs.scripted import play
 
 KEY = jax.random.key(0)

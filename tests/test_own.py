@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import fp3o
-from fp3o import runner
-from fp3o.cli import main, with_variant
-from fp3o.envs.options import of_variant, parse, to_variant, write
-from fp3o.tasks import find, locate
+from fp3o.cli.main import main
+from fp3o.cli.train import with_variant
+from fp3o.envs.registry import find, locate
+from fp3o.options import of_variant, parse, to_variant, write
+from fp3o.runs import trainer as runner
 
 MODULE = '''
 from dataclasses import dataclass, replace

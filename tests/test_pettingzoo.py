@@ -20,17 +20,18 @@ from gymnasium import spaces
 from test_mpe import MODULES
 from tiny_zoo import Counting, Scripted
 
-from fp3o.config import Config
-from fp3o.envs.base import HostGame
-from fp3o.envs.crew import Games
-from fp3o.envs.mpe import SCENARIOS, particle
-from fp3o.envs.pettingzoo import PettingZoo, make, options
-from fp3o.envs.pettingzoo_worker import draw, load
-from fp3o.envs.workers import PRINTED, Losses, Patience, WorkersError
+from fp3o.envs.adapters.pettingzoo import PettingZoo, make, options
+from fp3o.envs.adapters.pettingzoo_worker import draw, load
+from fp3o.envs.api import HostGame
+from fp3o.envs.mpe.scenarios import SCENARIOS, particle
+from fp3o.envs.workers.protocol import Losses, Patience, WorkersError
+from fp3o.envs.workers.vec_env import Games
+from fp3o.envs.workers.worker import PRINTED
 from fp3o.errors import MissingExtraError, NonFiniteError
-from fp3o.program import Program
-from fp3o.spaces import Box, Discrete
-from fp3o.storage import from_arrays, to_arrays
+from fp3o.learning.config import Config
+from fp3o.runs.checkpoint import from_arrays, to_arrays
+from fp3o.spec import Box, Discrete
+from fp3o.training.program import Program
 from fp3o.types import TimeStep
 
 KEY = jax.random.key(0)
@@ -705,7 +706,7 @@ def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_places_need_no_jax() -> None:
     """Workers start in a moment."""
-    program = "import sys, fp3o.envs.pettingzoo_worker as _; print(*sys.modules)"
+    program = "import sys, fp3o.envs.adapters.pettingzoo_worker as _; print(*sys.modules)"
     asked = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert "numpy" in asked.stdout.decode().split()
     assert b"jax" not in asked.stdout and b"pettingzoo.utils" not in asked.stdout

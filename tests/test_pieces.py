@@ -13,18 +13,19 @@ import pytest
 from scipy import stats
 
 import fp3o
-from fp3o.batch import assemble
-from fp3o.config import Config, paper_time_limits
-from fp3o.distributions import Gaussian, categorical
-from fp3o.envs.base import Vectorised
-from fp3o.envs.probe import PROBES
-from fp3o.metrics import effective_sample_size, quantiles
-from fp3o.nets import Body, make_network, normalise
-from fp3o.program import Program, split_keys
-from fp3o.returns import ValueNorm, explained_variance, gae, huber, standardise
-from fp3o.rollout import collect
-from fp3o.setup import Setup
-from fp3o.spaces import Box, Discrete, EnvSpec
+from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.batch import assemble
+from fp3o.learning.config import Config
+from fp3o.learning.returns import ValueNorm, explained_variance, gae, huber, standardise
+from fp3o.learning.setup import Setup
+from fp3o.learning.statistics import effective_sample_size, quantiles
+from fp3o.networks.distributions import Gaussian, categorical
+from fp3o.networks.layers import normalise
+from fp3o.networks.network import Body, make_network
+from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.training.program import Program, split_keys
+from fp3o.training.rollout import collect
 
 
 def test_categorical_with_masks() -> None:
@@ -137,7 +138,8 @@ def test_time_limits_bootstrap_or_end() -> None:
     game = dataclasses.replace(PROBES["value"], truncates=True)
     config = Config(num_envs=4, rollout=6, hidden=(8,), agent_id=False, algorithm="mappo")
     deltas = {}
-    for name, chosen in {"bootstrap": config, "end": paper_time_limits(config)}.items():
+    ends = config.replace(time_limit="terminate")
+    for name, chosen in {"bootstrap": config, "end": ends}.items():
         program = Program(Vectorised(game, 4), chosen)
         setup, state = program.setup, program.init(0)
         play = jax.jit(partial(collect, setup, program.env))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fp3o.algorithms import ALGORITHMS, algorithm, spell
-from fp3o.config import Config, Rates
-from fp3o.plan import SETTINGS, Plan, change, draft, flatten, read_settings
-from fp3o.tasks import TASKS
+from fp3o.algorithms.table import ALGORITHMS, algorithm, spell
+from fp3o.envs.registry import TASKS
+from fp3o.learning.config import Config, Rates
+from fp3o.runs.run_config import Plan
+from fp3o.runs.settings import SETTINGS, change, draft, flatten, read_settings
 
 
 def test_every_setting_is_explained_once() -> None:

@@ -19,17 +19,17 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from fp3o import nets
-from fp3o.artefact import read_actor, write_policy
-from fp3o.config import Config
-from fp3o.distributions import ILLEGAL, Categorical
 from fp3o.errors import NonFiniteError
+from fp3o.learning.config import Config
+from fp3o.learning.returns import ValueNorm
+from fp3o.learning.setup import Setup
+from fp3o.networks import layers as nets
+from fp3o.networks.distributions import ILLEGAL, Categorical
 from fp3o.policy import Choices, Normal, Policy, PolicyError, network, team
 from fp3o.policy.card import ACTIVATIONS, CARD, STDS, WEIGHTS, seal
-from fp3o.returns import ValueNorm
-from fp3o.rollout import decide
-from fp3o.setup import Setup
-from fp3o.spaces import Box, Discrete, EnvSpec
+from fp3o.policy.export import read_actor, write_policy
+from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.training.rollout import decide
 from fp3o.types import TimeStep
 
 SPACES = {"discrete": Discrete(((3, 2), (2, 4), (4, 1), (3, 2))), "box": Box((2, 1, 3, 2))}

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from mixture import TASKS, Mixture
 
-from fp3o.algorithms import ALGORITHMS
-from fp3o.config import Config
-from fp3o.envs.base import Vectorised
-from fp3o.envs.host_probe import HostCue, HostProbe
-from fp3o.envs.probe import PROBES, Cue
-from fp3o.nets import normalise
-from fp3o.program import Program, State
-from fp3o.rollout import evaluate
+from fp3o.algorithms.table import ALGORITHMS
+from fp3o.envs.toys.probe import PROBES, Cue
+from fp3o.envs.vectorise import Vectorised
+from fp3o.learning.config import Config
+from fp3o.networks.layers import normalise
+from fp3o.training.program import Program, State
+from fp3o.training.rollout import evaluate
+from tests.host_probe import HostCue, HostProbe
 
 SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 0, 1)}
 

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 import fp3o
-from fp3o import runner
-from fp3o.cli import main
-from fp3o.spaces import Box, Discrete
+from fp3o.cli.main import main
+from fp3o.runs import trainer as runner
+from fp3o.spec import Box, Discrete
 
 SMALL: dict[str, Any] = {
     "algorithm": "mappo", "num_envs": 2, "rollout": 8, "minibatches": 1, "hidden": (8,),

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.algorithms import ALGORITHMS
-from fp3o.config import Config, Rates
-from fp3o.envs.base import Vectorised
-from fp3o.envs.probe import PROBES, Probe, probe
+from fp3o.algorithms.table import ALGORITHMS
+from fp3o.envs.toys.probe import PROBES, Probe, probe
+from fp3o.envs.vectorise import Vectorised
 from fp3o.errors import NonFiniteError
-from fp3o.program import Program
-from fp3o.setup import Setup
+from fp3o.learning.config import Config, Rates
+from fp3o.learning.setup import Setup
+from fp3o.training.program import Program
 
 SPEC = PROBES["credit"].spec
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=1)

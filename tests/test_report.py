@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fp3o.reports import figures as draw
-from fp3o.reports import html, read_run, read_runs, report, summary_table, summary_text
-from fp3o.reports import statistics as stats
-from fp3o.reports.canvas import POINTS, RULES, colours, spread
-from fp3o.reports.curves import script
-from fp3o.reports.diagnostics import diagnostics, panels_of
-from fp3o.reports.films import LARGEST, watch
-from fp3o.reports.markup import Html, svg, tag
-from fp3o.reports.results import MOST, diagnosed
-from fp3o.reports.scores import overall, sections
-from fp3o.reports.words import count_text, finding, number_text, score_text
+from fp3o.reports import read_run, read_runs, report, summary_table, summary_text
+from fp3o.reports.data.scores import overall, sections
+from fp3o.reports.figures import results as draw
+from fp3o.reports.figures.canvas import POINTS, RULES, colours, spread
+from fp3o.reports.figures.diagnostics import diagnostics, panels_of
+from fp3o.reports.pages import run_page as html
+from fp3o.reports.pages.curves import script
+from fp3o.reports.pages.markup import Html, svg, tag
+from fp3o.reports.pages.results import MOST, diagnosed
+from fp3o.reports.pages.videos import LARGEST, watch
+from fp3o.reports.phrasing import count_text, finding, number_text, score_text
+from fp3o.reports.stats import intervals as stats
 
 
 def fought(won: float) -> dict[str, float]:
@@ -688,7 +689,7 @@ def test_the_terminal_table_has_runs_and_references(tmp_path: Path) -> None:
     ("module", "unwanted"),
     [
         ("fp3o.reports", {"jax", "matplotlib", "equinox"}),
-        ("fp3o.reports.html", {"jax", "matplotlib.pyplot"}),
+        ("fp3o.reports.pages.run_page", {"jax", "matplotlib.pyplot"}),
     ],
 )
 def test_imports_stay_light(module: str, unwanted: set[str]) -> None:

@@ -15,14 +15,14 @@ import pytest
 from kill_and_resume import differences, environment, interrupted, whole
 
 import fp3o
-from fp3o import run as running
-from fp3o import runner
-from fp3o.cli import main
+from fp3o.cli.main import main
 from fp3o.errors import MissingExtraError
-from fp3o.evaluation import evaluate
-from fp3o.plan import draft, flatten
-from fp3o.progress import Plain, Status, clock, count, display
-from fp3o.storage import RunDirectory, RunError
+from fp3o.runs import run as running
+from fp3o.runs import trainer as runner
+from fp3o.runs.directory import RunDirectory, RunError
+from fp3o.runs.evaluation import evaluate
+from fp3o.runs.progress import Plain, Status, clock, count, display
+from fp3o.runs.settings import draft, flatten
 
 SMALL: dict[str, Any] = {
     "algorithm": "mappo", "seeds": 2, "num_envs": 4, "rollout": 6, "hidden": (8,), "epochs": 1,
@@ -300,7 +300,7 @@ def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A package that is not there: which extra brings it, and nothing is written."""
-    monkeypatch.setattr("fp3o.loggers.find_spec", lambda name: None)
+    monkeypatch.setattr("fp3o.runs.loggers.find_spec", lambda name: None)
     for name in ("wandb", "mlflow"):
         with pytest.raises(MissingExtraError, match=rf"pip install 'fp3o\[{name}\]'"):
             fp3o.train(TASK, out=tmp_path / "run", loggers=[name], **SMALL)

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fp3o.algorithms import ALGORITHMS, SCHEDULES, non_overlapping, random_split
+from fp3o.algorithms.fp3o import non_overlapping, random_split
+from fp3o.algorithms.schedules import SCHEDULES
+from fp3o.algorithms.table import ALGORITHMS
 
 
 def test_semi_greedy_order() -> None:

@@ -9,7 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.envs.smac.battle import (
+from fp3o.envs.smac.env import Skirmish, State, skirmish
+from fp3o.envs.smac.maps import MAPS, Group, Map, kinds
+from fp3o.envs.smac.scripted import at_random
+from fp3o.envs.smac.simulator import (
     ATTACK,
     LOOPS,
     MOVE,
@@ -22,9 +25,6 @@ from fp3o.envs.smac.battle import (
     battle,
     suffer,
 )
-from fp3o.envs.smac.game import Skirmish, State, skirmish
-from fp3o.envs.smac.maps import MAPS, Group, Map, kinds
-from fp3o.envs.smac.scripted import at_random
 from fp3o.envs.smac.units import PERIOD_NOISE, UNITS
 
 MIDDLE = 16.0

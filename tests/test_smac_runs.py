@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o import runner
-from fp3o.cli import main
-from fp3o.envs.base import Vectorised
-from fp3o.envs.smac.game import OUTCOMES, skirmish
+from fp3o.cli.main import main
+from fp3o.envs.registry import TASKS, find
+from fp3o.envs.smac.env import OUTCOMES, skirmish
 from fp3o.envs.smac.maps import MAPS
-from fp3o.evaluation import evaluate, judge, program_of
-from fp3o.plan import change, draft
-from fp3o.tasks import TASKS, find
+from fp3o.envs.vectorise import Vectorised
+from fp3o.runs import trainer as runner
+from fp3o.runs.evaluation import evaluate, judge, program_of
+from fp3o.runs.settings import change, draft
 
 SMALL: dict[str, Any] = {
     "seeds": 2, "num_envs": 2, "rollout": 60, "minibatches": 1, "hidden": (8,), "epochs": 1,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import smac_plain as plain
 
-from fp3o.envs.base import Sight
-from fp3o.envs.smac.battle import Battle
-from fp3o.envs.smac.game import Skirmish, State, skirmish
+from fp3o.envs.api import Sight
+from fp3o.envs.smac.env import Skirmish, State, skirmish
 from fp3o.envs.smac.maps import LAYOUTS, MAPS, Group, Map
-from fp3o.envs.smac.sight import Eyes
+from fp3o.envs.smac.observations import Eyes
+from fp3o.envs.smac.simulator import Battle
 from fp3o.envs.smac.terrain import Terrain, terrain
 from fp3o.envs.smac.units import UNITS
 

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.envs.smac.brush import FLAME, HEALTH, OURS, SHIELD, SMOOTH, THEIRS, rgb
-from fp3o.envs.smac.game import Skirmish, State, skirmish
-from fp3o.envs.smac.landscape import FOOT, HEAD, HIGH, LOW, stage
-from fp3o.envs.smac.shapes import SHAPES
+from fp3o.envs.smac.env import Skirmish, State, skirmish
+from fp3o.envs.smac.render.battle import picture
+from fp3o.envs.smac.render.brush import FLAME, HEALTH, OURS, SHIELD, SMOOTH, THEIRS, rgb
+from fp3o.envs.smac.render.landscape import FOOT, HEAD, HIGH, LOW, stage
+from fp3o.envs.smac.render.shapes import SHAPES
 from fp3o.envs.smac.units import UNITS
-from fp3o.envs.smac.view import picture
 
 KEY = jax.random.key(0)
 

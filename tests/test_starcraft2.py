@@ -14,19 +14,23 @@ import numpy as np
 import pytest
 from fake_smac import Counting, Mischief, StarCraft2Env, misbehave
 
-from fp3o import doctor
-from fp3o.envs import crew as batches
-from fp3o.envs import starcraft2_install, workers
-from fp3o.envs.base import HostGame, Seeded
-from fp3o.envs.crew import Games, Report, form
-from fp3o.envs.slate import Field, Form, Slate
-from fp3o.envs.smac import host_layout, sight
-from fp3o.envs.smac.game import OUTCOMES
+from fp3o.cli import diagnosis as doctor
+from fp3o.envs.api import HostGame
+from fp3o.envs.smac import host_layout
+from fp3o.envs.smac import observations as sight
+from fp3o.envs.smac.env import OUTCOMES
 from fp3o.envs.smac.maps import LAYOUTS
-from fp3o.envs.starcraft2 import StarCraft2
-from fp3o.envs.starcraft2_worker import Match
-from fp3o.envs.workers import Crew, Losses, Patience, WorkersError, nonsense
-from fp3o.spaces import Discrete, EnvSpec
+from fp3o.envs.starcraft2 import install as starcraft2_install
+from fp3o.envs.starcraft2.env import StarCraft2
+from fp3o.envs.starcraft2.worker import Match
+from fp3o.envs.vectorise import Seeded
+from fp3o.envs.workers import vec_env as batches
+from fp3o.envs.workers import worker as workers
+from fp3o.envs.workers.pool import Crew
+from fp3o.envs.workers.protocol import Losses, Patience, WorkersError, nonsense
+from fp3o.envs.workers.shared_memory import Field, Form, Slate
+from fp3o.envs.workers.vec_env import Games, Report, form
+from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 SPEC = EnvSpec(
@@ -198,7 +202,7 @@ def test_nobody_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) ->
     gc.collect()
     assert gone(traces)
     program = (
-        "from fp3o.envs.workers import Crew, Field, Form; from fake_smac import Mischief\n"
+        "from fp3o.envs.workers.pool import Crew\nfrom fp3o.envs.workers.shared_memory import Field, Form\nfrom fake_smac import Mischief\n"
         "deeds = {0: ('hang with a child', 'reset'), 1: ('hang', 'reset')}\n"
         "crew = Crew(Mischief(deeds), Form(Field('action', (), int), ()), 2)\n"
         "crew.reset([0, 1])"
@@ -226,7 +230,9 @@ def test_nonsense_is_found(deed: str) -> None:
 
 def test_workers_start_without_jax() -> None:
     """They would take seconds and gigabytes otherwise."""
-    program = "import sys, fp3o.envs.workers, fp3o.envs.starcraft2_worker as _; print(*sys.modules)"
+    program = (
+        "import sys, fp3o.envs.workers.pool, fp3o.envs.starcraft2.worker as _; print(*sys.modules)"
+    )
     asked = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert "numpy" in asked.stdout.decode().split() and b"jax" not in asked.stdout
 

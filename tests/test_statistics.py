@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fp3o.reports import aggregates as many
 from fp3o.reports import read_runs
-from fp3o.reports import statistics as stats
-from fp3o.reports.export import marl_eval, write_marl_eval
+from fp3o.reports.marl_eval import marl_eval, write_marl_eval
+from fp3o.reports.stats import aggregates as many
+from fp3o.reports.stats import intervals as stats
 
 OURS = [
     np.array([0.15, 0.16, 0.17, -0.14, 0.17]),

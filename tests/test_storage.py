@@ -12,15 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.storage import (
-    Checkpoint,
-    RunDirectory,
-    RunError,
-    from_arrays,
-    read_checkpoint,
-    to_arrays,
-    write_whole,
-)
+from fp3o.runs.checkpoint import from_arrays, to_arrays
+from fp3o.runs.directory import Checkpoint, RunDirectory, RunError, read_checkpoint, write_whole
 
 
 def directory(path: Path) -> RunDirectory:

@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fp3o.grouping import NUM_ENVS, auto_sharing, differences
-from fp3o.tasks import find
+from fp3o.envs.registry import find
+from fp3o.sharing.auto import NUM_ENVS, auto_sharing, differences
 
 ASSETS = Path(__file__).parent.parent / "assets"
 TEAMS = {

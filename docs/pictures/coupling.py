@@ -9,7 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from pen import AGENTS, ASSETS, FAINT, GRID, INK, PALETTE, WHITE, arrow, keep, sheet, write
 
-from fp3o.algorithms import ALGORITHMS, SCHEDULES, Stage
+from fp3o.algorithms.row import Stage
+from fp3o.algorithms.schedules import SCHEDULES
+from fp3o.algorithms.table import ALGORITHMS
 
 TEAM = 4
 SCORE = jnp.asarray([0.2, 0.9, 0.4, 0.6])

@@ -7,7 +7,7 @@ import numpy as np
 from pen import ASSETS
 from PIL import Image
 
-from fp3o.tasks import find
+from fp3o.envs.registry import find
 
 NAMES = ("simple_speaker_listener", "simple_reference", "simple_spread")
 KEY, STEP = 2, 4

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from PIL import Image
 
-from fp3o.reports.style import FAINT, GRID, INK, PALETTE
+from fp3o.reports.figures.style import FAINT, GRID, INK, PALETTE
 
 ASSETS = Path(__file__).parent.parent / "assets"
 AGENTS = tuple(PALETTE[name][0] for name in ("mappo", "coppo", "happo", "a2po"))

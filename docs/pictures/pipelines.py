@@ -8,7 +8,7 @@ from matplotlib.patches import Polygon
 from pen import AGENTS, ASSETS, FAINT, INK, PALETTE, arrow, box, disc, keep, line, pale, sheet
 from pen import write as words
 
-from fp3o.algorithms import non_overlapping
+from fp3o.algorithms.fp3o import non_overlapping
 
 TEAM = 4
 HIGH = 9.0

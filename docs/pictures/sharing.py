@@ -19,7 +19,7 @@ from pen import (
     write,
 )
 
-from fp3o.sharing import components, share
+from fp3o.sharing.schemes import components, share
 
 KINDS = (0, 0, 1, 1)
 LAYERS = ("hidden 1", "hidden 2", "output")

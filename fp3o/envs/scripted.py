@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from fp3o.envs.base import Game
+from fp3o.envs.api import Game
 
 Rule = Callable[[Any, PRNGKeyArray], Array]
 """The team's actions in a state of the game."""
+
 CHUNK = 32
 """Episodes played at once: few enough for the plans of the particles' planner to stay in the
 cache."""

@@ -3,27 +3,24 @@
 from collections.abc import Mapping
 
 from fp3o.errors import nearest
-from fp3o.experiments import (
+from fp3o.experiments.beyond import agents, fair, sharing_spectrum, uncertified
+from fp3o.experiments.framework.grid import Experiment
+from fp3o.experiments.paper import (
     a2po,
-    agents,
     approximation,
     compute,
     convergence,
     coppo,
     dependent_step,
-    fair,
     happo_kl,
     instability_order,
     mamujoco_table,
     matching_degree,
     mpe_table,
-    sharing_spectrum,
     smac_table,
     split,
     stability,
-    uncertified,
 )
-from fp3o.lab.grid import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT

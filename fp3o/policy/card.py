@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp3o.policy.schema import Many, PolicyError, Span, check, read_json, show, write_json
-from fp3o.sharing import Sharing, share
-from fp3o.spaces import Box, Discrete, EnvSpec
+from fp3o.sharing.schemes import Sharing, share
+from fp3o.spec import Box, Discrete, EnvSpec
 
 FORMAT = 1
 """Version of the folder's layout."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fp3o.policy.card import Card
-from fp3o.sharing import Groups
+from fp3o.sharing.schemes import Groups
 
 SMALL = 2**18
 """Up to so many numbers, a layer is copied for each agent of a group: one product, not many."""

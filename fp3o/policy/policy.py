@@ -11,7 +11,7 @@ from fp3o.policy import files
 from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.schema import PolicyError, show
 from fp3o.policy.team import Team
-from fp3o.spaces import Box
+from fp3o.spec import Box
 
 
 class Agent:

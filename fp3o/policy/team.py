@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fp3o.errors import NonFiniteError
-from fp3o.paths import load
 from fp3o.policy.card import Card
 from fp3o.policy.network import Network, sigmoid
 from fp3o.policy.schema import PolicyError
-from fp3o.spaces import Discrete
+from fp3o.spec import Discrete
 
 ILLEGAL = -1e10
 """Logit of a choice that is not allowed: its probability is exactly 0."""
@@ -61,7 +60,9 @@ class Team:
     def _network(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """A network of one's own: its class, and JAX, are imported when it is first needed."""
         self.vouch(f"the network {self.card.own}")
-        return load("fp3o.artefact:acting")(self.card, self._weights, self._agents)
+        from fp3o.policy.export import acting
+
+        return acting(self.card, self._weights, self._agents)
 
     def vouch(self, what: str) -> None:
         """Refuse to import what a policy names unless somebody stands for it."""

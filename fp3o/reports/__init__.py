@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from fp3o.reports.read import Run, read_run, read_runs
-from fp3o.reports.scores import sections
+from fp3o.reports.data.record import Run, read_run, read_runs
+from fp3o.reports.data.scores import sections
 from fp3o.reports.terminal import summary_table, summary_text
 
 __all__ = ["Run", "read_run", "read_runs", "report", "summary_table", "summary_text"]
@@ -30,8 +30,8 @@ def report(
         figures: where the figures go as PNG and PDF; None: `figures` beside the file; False:
             nowhere.
     """
-    from fp3o.reports import figures as draw
-    from fp3o.reports.html import page
+    from fp3o.reports.figures import results as draw
+    from fp3o.reports.pages.run_page import page
 
     runs = read_runs(paths)
     parts = sections(runs)

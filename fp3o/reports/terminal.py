@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fp3o.reports.read import read_runs
-from fp3o.reports.scores import sections
-from fp3o.reports.words import count_text, reference_text, run_text, score_text, speed_text
+from fp3o.reports.data.record import read_runs
+from fp3o.reports.data.scores import sections
+from fp3o.reports.phrasing import count_text, reference_text, run_text, score_text, speed_text
 
 
 def summary_table(paths: Sequence[str | Path]) -> Table:

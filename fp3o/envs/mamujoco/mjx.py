@@ -22,13 +22,13 @@ import mujoco
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.base import Sight
+from fp3o.envs.api import Sight
 from fp3o.envs.mamujoco.catalogue import parse
-from fp3o.envs.mamujoco.rules import Step
-from fp3o.envs.mamujoco.view import portrait
-from fp3o.envs.mamujoco.world import World
+from fp3o.envs.mamujoco.render import portrait
+from fp3o.envs.mamujoco.rewards import Step
+from fp3o.envs.mamujoco.task import World
 from fp3o.errors import MissingExtraError
-from fp3o.spaces import EnvSpec
+from fp3o.spec import EnvSpec
 
 STARTS = 4096
 """Places at which an episode may begin."""

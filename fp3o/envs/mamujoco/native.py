@@ -18,13 +18,13 @@ import numpy as np
 from jaxtyping import Array, Key
 from mujoco.batch import Batch
 
-from fp3o.envs.base import Act
-from fp3o.envs.mamujoco.diary import Diary, see
-from fp3o.envs.mamujoco.rules import Moment
-from fp3o.envs.mamujoco.view import portrait
-from fp3o.envs.mamujoco.world import World, world
+from fp3o.envs.api import Act
+from fp3o.envs.mamujoco.render import portrait
+from fp3o.envs.mamujoco.rewards import Moment
+from fp3o.envs.mamujoco.rollout_log import Diary, see
+from fp3o.envs.mamujoco.task import World, world
 from fp3o.errors import NonFiniteError
-from fp3o.spaces import EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.smac.game import Skirmish, State
-from fp3o.envs.smac.sight import FIRST, HEADINGS, STILL
+from fp3o.envs.smac.env import Skirmish, State
+from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
 
 Rule = Callable[[State, PRNGKeyArray], Int[Array, "a 1"]]
 

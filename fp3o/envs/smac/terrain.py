@@ -5,7 +5,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from fp3o.envs.smac import grounds
+from fp3o.envs.smac import terrain_data as grounds
 
 SIZE = 32
 """Cells of a side of a map; the middle is SMAC's origin."""

@@ -1,0 +1,51 @@
+"""TODO."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from fp3o.algorithms.schedules import _entered
+from fp3o.types import Scalar
+
+Surrogate = Callable[[Array, Array, Array, Array, Scalar | None], Array]
+"""Ratios, the others' product, advantages, clip and inner clip -> the gain of every sample."""
+
+SURROGATES: dict[str, Surrogate] = {}
+
+
+def surrogate(function: Surrogate) -> Surrogate:
+    """Let rows name this function as their surrogate."""
+    return _entered(SURROGATES, function)
+
+
+def bounded(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
+    """Clip to 1 ± width; None: as it is."""
+    return x if width is None else jnp.clip(x, 1.0 - width, 1.0 + width)
+
+
+@surrogate
+def clip_own(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
+    """W min(r A, clip(r) A), the weight W = clip(Π_j r_j) outside the clip (HAPPO, FP3O)."""
+    weighted = bounded(others, inner) * advantage
+    return jnp.minimum(ratio * weighted, bounded(ratio, clip) * weighted)
+
+
+@surrogate
+def clip_product(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
+    """min(r W A, clip(r W) A): the product itself is clipped (A2PO, CoPPO)."""
+    product = ratio * bounded(others, inner)
+    return jnp.minimum(product * advantage, bounded(product, clip) * advantage)
+
+
+@surrogate
+def joint(
+    ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
+) -> Array:
+    """min(r Π r_j A, clip(r clip(Π r_j)) A), differentiated through all agents (CoPPO's code)."""
+    clipped = bounded(ratio * bounded(others, inner), clip)
+    return jnp.minimum(ratio * others * advantage, clipped * advantage)

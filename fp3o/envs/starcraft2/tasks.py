@@ -1,0 +1,28 @@
+"""TODO."""
+
+from functools import partial
+
+from fp3o.envs.api import HostGame
+from fp3o.envs.smac import maps as battles
+from fp3o.envs.smac.tasks import battle
+from fp3o.envs.task import Task
+
+
+def _real(name: str) -> Task:
+    """The same map in StarCraft II itself, which the user brings."""
+    presets = {
+        kind: {**settings, "eval_episodes": 8, "final_episodes": 32}
+        for kind, settings in battle(name, battles.agents(name)).items()
+        if kind.startswith("paper")
+    }
+    return Task(
+        f"{battles.REAL}/{name}", f"StarCraft II: {battles.summary(name)}",
+        partial(_starcraft, name), battles.MAPS[name].limit, battles.LAYOUTS, presets=presets,
+        together=8,
+    )  # fmt: skip
+
+
+def _starcraft(name: str, variant: str) -> HostGame:
+    from fp3o.envs.starcraft2.env import starcraft2
+
+    return starcraft2(name, variant)

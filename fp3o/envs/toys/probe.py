@@ -1,0 +1,169 @@
+"""Tiny cooperative tasks with known answers: does the whole pipeline learn what it should?
+
+| task         | asks for                                  | best return | blind return     |
+|--------------|-------------------------------------------|-------------|------------------|
+| `value`      | nothing; the value is known               | 0           | 0                |
+| `credit`     | own action, paid to the team two steps on | 1           | 1/2              |
+| `roles`      | different behaviour at equal observations | 1           | 19/27 at random  |
+| `memory`     | a cue seen two steps ago                  | 1           | 1/2              |
+| `unequal`    | agents of unequal sizes                   | 1           | 13/36            |
+| `target`     | continuous actions of unequal sizes       | 0           | -0.21            |
+
+All have three agents. The team's reward goes to every agent.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from fp3o.envs.api import Sight
+from fp3o.errors import nearest
+from fp3o.spec import Box, Discrete, EnvSpec
+
+NUM_AGENTS = 3
+
+
+class Cue(NamedTuple):
+    """State of a probe: what was shown at the start, what has been earned, the time."""
+
+    shown: Float[Array, "n f"]
+    earned: Float[Array, ""]
+    time: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Show every agent a cue, judge the action of one step, pay at the end.
+
+    `sizes[i]` numbers are shown to agent `i`: one of them is 1 (or, for a single number, its sign
+    is the message), and the right choice is its place.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    choices: tuple[int, ...]
+    length: int = 1
+    shown_at: int = 0
+    judged_at: int = 0
+    truncates: bool = False
+
+    @property
+    def width(self) -> int:
+        """Numbers in the padded cue."""
+        return max(1, *self.sizes)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """Sizes of the padded task."""
+        width, kinds = self.width + 1, tuple(range(NUM_AGENTS))
+        actions = Discrete(tuple((c,) for c in self.choices))
+        alike = len({*zip(self.sizes, self.choices, strict=True)}) == 1
+        return EnvSpec(
+            f"probe/{self.name}", actions, width, NUM_AGENTS * width,
+            (0,) * NUM_AGENTS if alike else kinds, self.truncates,
+        )  # fmt: skip
+
+    def reset(self, key: PRNGKeyArray) -> Cue:
+        """Draw a cue for every agent."""
+        sizes = jnp.asarray(self.sizes)
+        place = jax.random.randint(key, (NUM_AGENTS,), 0, jnp.maximum(sizes, 2))
+        one_hot = jax.nn.one_hot(place, self.width)
+        sign = jnp.zeros_like(one_hot).at[:, 0].set(2.0 * place - 1.0)
+        shown = jnp.where((sizes == 1)[:, None], sign, one_hot)
+        return Cue(shown * (sizes > 0)[:, None], jnp.zeros(()), jnp.zeros((), int))
+
+    def step(self, state: Cue, action: Int[Array, "n 1"], key: PRNGKeyArray):
+        """Judge the action at its time; pay what was earned at the end."""
+        earned = jnp.where(state.time == self.judged_at, self.judge(state, action), state.earned)
+        ended = state.time == self.length - 1
+        reward = jnp.full(NUM_AGENTS, jnp.where(ended, earned, 0.0))
+        cut = ended & self.truncates
+        return Cue(state.shown, earned, state.time + 1), reward, ended & ~cut, cut
+
+    def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
+        """The share of agents whose choice is the one their cue asks for."""
+        single = jnp.asarray(self.sizes) == 1
+        wanted = jnp.where(single, state.shown[:, 0] > 0, state.shown.argmax(-1))
+        return (action[:, 0] == wanted).mean()
+
+    def sight(self, state: Cue) -> Sight:
+        """The cue while it is shown, and the time."""
+        time = jnp.full((NUM_AGENTS, 1), state.time / self.length)
+        obs = jnp.concatenate([state.shown * (state.time == self.shown_at), time], axis=1)
+        team = jnp.concatenate([state.shown, time], axis=1).reshape(-1)
+        everyone = jnp.ones(NUM_AGENTS, bool)
+        mask = jnp.asarray(self.spec.actions.mask)
+        return Sight(obs, jnp.tile(team, (NUM_AGENTS, 1)), mask, everyone)
+
+
+@dataclass(frozen=True)
+class Value(Probe):
+    """The reward is agent 0's cue, whatever anyone does: V is known at every step."""
+
+    def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
+        """The sign shown to agent 0."""
+        return state.shown[0, 0]
+
+
+@dataclass(frozen=True)
+class Roles(Probe):
+    """Nothing is shown; the team is paid for the number of different choices it makes."""
+
+    def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
+        """Different choices / agents."""
+        first_with_it = (action == action[:, 0]).argmax(0)
+        return (first_with_it == jnp.arange(NUM_AGENTS)).mean()
+
+
+@dataclass(frozen=True)
+class Target:
+    """Each agent is shown a point of its own dimension and must act it."""
+
+    name: str = "target"
+    sizes: tuple[int, ...] = (1, 1, 2)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """Sizes of the padded task."""
+        width = max(self.sizes)
+        return EnvSpec(f"probe/{self.name}", Box(self.sizes), width, NUM_AGENTS * width, (0, 0, 1))
+
+    def reset(self, key: PRNGKeyArray) -> Float[Array, "n a"]:
+        """Draw the points from [-0.8, 0.8]."""
+        mask = jnp.asarray(self.spec.actions.mask)
+        points = jax.random.uniform(key, mask.shape, minval=-0.8, maxval=0.8)
+        return jnp.where(mask, points, 0.0)
+
+    def step(self, state: Array, action: Float[Array, "n a"], key: PRNGKeyArray):
+        """Minus the mean squared miss of the dimensions that exist; one step, one episode."""
+        mask = jnp.asarray(self.spec.actions.mask)
+        miss = jnp.where(mask, jnp.square(action - state), 0.0).sum() / mask.sum()
+        yes = jnp.ones((), bool)
+        return state, jnp.full(NUM_AGENTS, -miss), yes, ~yes
+
+    def sight(self, state: Array) -> Sight:
+        """The point."""
+        team = jnp.tile(state.reshape(-1), (NUM_AGENTS, 1))
+        everyone = jnp.ones(NUM_AGENTS, bool)
+        return Sight(state, team, jnp.asarray(self.spec.actions.mask), everyone)
+
+
+PROBES: dict[str, Probe | Target] = {
+    "value": Value("value", (1, 1, 1), (2, 2, 2), length=2),
+    "credit": Probe("credit", (1, 1, 1), (2, 2, 2), length=3),
+    "roles": Roles("roles", (0, 0, 0), (3, 3, 3)),
+    "memory": Probe("memory", (1, 1, 1), (2, 2, 2), length=3, judged_at=2),
+    "unequal": Probe("unequal", (2, 3, 4), (2, 3, 4)),
+    "target": Target(),
+}
+"""The tasks by name."""
+
+
+def probe(name: str) -> Probe | Target:
+    """A probe by its name."""
+    if name not in PROBES:
+        raise ValueError(f"unknown probe {name!r}: {nearest(name, PROBES)}")
+    return PROBES[name]

@@ -1,0 +1,45 @@
+"""TODO."""
+
+from collections.abc import Mapping
+
+from fp3o.envs.presets import Settings
+from fp3o.envs.task import Task
+from fp3o.envs.toys import matrix as matrices
+from fp3o.envs.toys.probe import PROBES
+
+PROBE_WORDS = {
+    "value": "nothing to do; is the value learned?",
+    "credit": "is an action paid two steps later learned?",
+    "roles": "do agents that see the same learn to differ?",
+    "memory": "is a cue of two steps ago remembered?",
+    "unequal": "do agents of unequal sizes learn together?",
+    "target": "are continuous actions learned?",
+}
+
+
+def _probe(name: str) -> Task:
+    game = PROBES[name]
+    summary = f"tests: {PROBE_WORDS[name]}"
+    return Task(f"probe/{name}", summary, lambda _: game, getattr(game, "length", 1))
+
+
+def _matrix(name: str) -> Task:
+    game = matrices.GAMES[name]
+    summary = f"two agents choose once; the best pair is paid {game.best:g}"
+    return Task(f"{matrices.FAMILY}/{name}", summary, lambda _: game, game.limit, presets=MATRIX)
+
+
+from collections.abc import Mapping
+
+from fp3o.envs.presets import Settings
+
+MATRIX: Mapping[str, Settings] = {
+    # Policies that begin with strong preferences: about half of the seeds find the best pair, so
+    # the best of eight is it. From equal chances hardly any seed does.
+    "decided": {
+        "sharing": "none", "gain": 3.0, "seeds": 8, "num_envs": 64, "rollout": 1, "hidden": (16,),
+        "epochs": 4, "actor_lr": 1e-2, "critic_lr": 1e-2, "steps": 60 * 64, "eval_episodes": 1,
+        "final_episodes": 1,
+    },
+}  # fmt: skip
+"""Presets of the matrix games."""

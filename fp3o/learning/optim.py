@@ -1,0 +1,137 @@
+"""Adam for parameters that are shared in groups, and gradient clipping by component.
+
+All arrays of a network that follow one agent-to-group map are laid side by side as a matrix with
+one row a group. Full sharing and no sharing give one matrix, partial sharing two. An optimiser
+with moments *and step count* of its own for every group is then optax's Adam mapped over rows,
+and a group that a stage does not touch keeps its row: idle agents never drift on momentum.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float
+
+from fp3o.networks.layers import Grouped
+from fp3o.sharing.schemes import Groups, components
+from fp3o.types import Scalar
+
+ADAM = optax.scale_by_adam(eps=1e-5)
+
+Rows = tuple[Float[Array, "_ _"], ...]
+"""The parameters of a network: one matrix `(g, p)` for every distinct map."""
+
+
+class Layout:
+    """How a network's arrays lie in rows; a static description made once from a network.
+
+    `head_rate` multiplies the learning rate of the last layer: the number of agents under partial
+    sharing reproduces the authors' release (D6), 1 is the default.
+    """
+
+    def __init__(self, network: eqx.Module, head_rate: float = 1.0):
+        paths, self._structure = jax.tree_util.tree_flatten_with_path(network)
+        parts = jax.tree.leaves(network, is_leaf=lambda part: isinstance(part, Grouped))
+        self._map_of_leaf = [part.groups for part in parts for _ in jax.tree.leaves(part)]
+        self._shapes = [array.shape for _, array in paths]
+        self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self._map_of_leaf))
+        self.component = components(self.maps)
+        rates = [head_rate if _in_head(path) else 1.0 for path, _ in paths]
+        flat = [np.full(_width(s), r, np.float32) for s, r in zip(self._shapes, rates, strict=True)]
+        self.rates = tuple(np.concatenate(self._of(flat, groups)) for groups in self.maps)
+
+    def pack(self, network: eqx.Module) -> Rows:
+        """Lay the arrays side by side."""
+        flat = [array.reshape(array.shape[0], -1) for array in jax.tree.leaves(network)]
+        return tuple(jnp.concatenate(self._of(flat, groups), axis=1) for groups in self.maps)
+
+    def unpack(self, rows: Rows) -> Any:
+        """The network whose arrays lie in these rows."""
+        pieces = {}
+        for groups, matrix in zip(self.maps, rows, strict=True):
+            shapes = self._of(self._shapes, groups)
+            ends = np.cumsum([_width(shape) for shape in shapes])[:-1].tolist()
+            parts = jnp.split(matrix, ends, axis=1)
+            pieces[groups] = iter([p.reshape(s) for p, s in zip(parts, shapes, strict=True)])
+        leaves = [next(pieces[groups]) for groups in self._map_of_leaf]
+        return jax.tree.unflatten(self._structure, leaves)
+
+    def component_of_group(self, groups: Groups) -> Groups:
+        """Group -> component."""
+        return tuple(self.component[groups.index(g)] for g in range(max(groups) + 1))
+
+    def _of(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
+        pairs = zip(leaves, self._map_of_leaf, strict=True)
+        return [leaf for leaf, own in pairs if own == groups]
+
+
+def _width(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape[1:]))
+
+
+def _in_head(path: tuple[Any, ...]) -> bool:
+    return any(getattr(key, "name", None) in ("output", "log_std") for key in path)
+
+
+def membership(groups: Groups) -> Float[np.ndarray, "g n"]:
+    """1 where the agent belongs to the group (or the group to the component)."""
+    return np.equal.outer(np.arange(max(groups) + 1), np.array(groups)).astype(np.float32)
+
+
+def init_adam(rows: Rows) -> Any:
+    """Empty moments and a step count of 0 for every group."""
+    return tuple(jax.vmap(ADAM.init)(matrix) for matrix in rows)
+
+
+def component_norms(layout: Layout, grads: Rows) -> Float[Array, " component"]:
+    """The norm of each component's gradient."""
+    squares = [
+        membership(layout.component_of_group(groups)) @ jnp.square(grad).sum(1)
+        for groups, grad in zip(layout.maps, grads, strict=True)
+    ]
+    return jnp.sqrt(sum(squares[1:], squares[0]))
+
+
+def descend(
+    layout: Layout,
+    rows: Rows,
+    state: Any,
+    grads: Rows,
+    moves: Bool[Array, " n"] | None,
+    rate: Scalar,
+    max_norm: Scalar,
+) -> tuple[Rows, Any, Float[Array, ""]]:
+    """One step of Adam for the groups of the agents that move (None: all of them).
+
+    Returns the new rows, the new state and the largest gradient norm of a component.
+    """
+    norms = component_norms(layout, grads)
+    scale = jnp.minimum(1.0, max_norm / (norms + 1e-6))
+    new_rows, new_state = [], []
+    for j, groups in enumerate(layout.maps):
+        grad = grads[j] * scale[np.array(layout.component_of_group(groups))][:, None]
+        update, moments = jax.vmap(ADAM.update)(grad, state[j])
+        new_rows.append(rows[j] - rate * layout.rates[j] * update)  # pyright: ignore
+        new_state.append(moments)
+    if moves is not None:
+        new_rows = select(layout, moves, new_rows, rows)
+        new_state = select(layout, moves, new_state, state)
+    return tuple(new_rows), tuple(new_state), norms.max()
+
+
+def select(layout: Layout, moves: Bool[Array, " n"], new: Any, old: Any) -> Any:
+    """`new` for the groups of the agents that move, `old` for all others."""
+    chosen = []
+    for j, groups in enumerate(layout.maps):
+        touched = (jnp.asarray(membership(groups)) * moves).any(1)
+        choose = lambda a, b, t=touched: jnp.where(_column(t, a), a, b)  # noqa: E731
+        chosen.append(jax.tree.map(choose, new[j], old[j]))
+    return tuple(chosen)
+
+
+def _column(flags: Bool[Array, " g"], like: Array) -> Array:
+    return flags.reshape(-1, *(1,) * (like.ndim - 1))

@@ -1,0 +1,120 @@
+"""Everything that is fixed before training: the task's facts, the settings, the layouts."""
+
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from fp3o.algorithms.row import Algorithm
+from fp3o.learning.check_config import check
+from fp3o.learning.config import Config, Rates
+from fp3o.learning.optim import Layout, Rows, init_adam
+from fp3o.learning.returns import ValueNorm
+from fp3o.networks.actor import Actor, make_actor
+from fp3o.networks.distributions import num_outputs
+from fp3o.networks.layers import normalise
+from fp3o.networks.network import Blueprint, Body, Layered, Network, network_class
+from fp3o.networks.validate import try_on
+from fp3o.sharing.schemes import critic_follows, plain, share
+from fp3o.spec import EnvSpec
+
+
+class Learner(NamedTuple):
+    """What training changes: parameters in rows, optimiser states, the value normaliser."""
+
+    actor: Rows
+    actor_adam: Any
+    critic: Rows
+    critic_adam: Any
+    norm: ValueNorm
+
+
+class Setup:
+    """A checked task and configuration; static, made once."""
+
+    def __init__(self, spec: EnvSpec, config: Config):
+        check(config, spec)
+        self.spec, self.config = spec, config
+        self.row: Algorithm = config.row
+        self.timetable = config.timetable(spec)
+        self.network = network_class(config.network)
+        self.body = Body(config.hidden, config.recurrent, config.activation, config.layer_norm)
+        layers = [self.network.num_layers(self.body, role) for role in ("actor", "critic")]
+        self.actor_sharing = share(plain(config.sharing, spec), spec.kinds, layers[0])
+        self.critic_sharing = (
+            critic_follows(self.actor_sharing, layers[1])
+            if config.critic_sharing is None
+            else share(plain(config.critic_sharing, spec), spec.kinds, layers[1])
+        )
+        actor, critic = self._networks(seed=0)
+        if self.network is not Layered:
+            try_on(actor.network, self.blueprint("actor"))
+            try_on(critic, self.blueprint("critic"))
+        self.actor_layout = Layout(actor, config.head_rate)
+        self.critic_layout = Layout(critic)
+
+    @property
+    def whole_team(self) -> bool:
+        """Whether every stage updates all agents, in their order."""
+        return self.timetable.whole_team
+
+    @property
+    def num_critics(self) -> int:
+        """Critics with a value normaliser of their own."""
+        return max(self.critic_sharing[-1]) + 1
+
+    @property
+    def critic_of_agent(self) -> Int[Array, " n"]:
+        """Agent -> critic."""
+        return jnp.asarray(self.critic_sharing[-1])
+
+    def rates(self) -> Rates:
+        """The configured rates as arrays, ready to be traced or stacked over seeds."""
+        return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.rates)
+
+    def init(self, seed: int) -> Learner:
+        """Fresh networks, empty optimisers."""
+        actor, critic = self._networks(seed)
+        actor_rows, critic_rows = self.actor_layout.pack(actor), self.critic_layout.pack(critic)
+        return Learner(
+            actor_rows, init_adam(actor_rows), critic_rows, init_adam(critic_rows),
+            ValueNorm.create(self.num_critics),
+        )  # fmt: skip
+
+    def actor(self, rows: Rows) -> Actor:
+        """The policy network of these rows."""
+        return self.actor_layout.unpack(rows)
+
+    def critic(self, rows: Rows) -> Network:
+        """The value network of these rows."""
+        return self.critic_layout.unpack(rows)
+
+    def features(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
+        """An observation or state with the agent's one-hot behind it, where that is asked for."""
+        if not self.config.agent_id:
+            return x
+        num_agents = self.spec.num_agents
+        ids = jnp.broadcast_to(jnp.eye(num_agents, dtype=x.dtype), (*x.shape[:-1], num_agents))
+        return jnp.concatenate([x, ids], axis=-1)
+
+    def inputs(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
+        """Features as the networks take them: standardised if they have LayerNorm."""
+        features = self.features(x)
+        return normalise(features) if self.config.layer_norm else features
+
+    def blueprint(self, role: Literal["actor", "critic"]) -> Blueprint:
+        """What the policy network, or the value network, is asked to be."""
+        config, spec, body = self.config, self.spec, self.body
+        ids = spec.num_agents if config.agent_id else 0
+        if role == "actor":
+            size, out = spec.obs_size, num_outputs(spec.actions)
+            return Blueprint(role, spec, size + ids, out, body, self.actor_sharing, config.gain)
+        size = spec.state_size if self.row.view == "state" else spec.obs_size
+        return Blueprint(role, spec, size + ids, 1, body, self.critic_sharing, 1.0)
+
+    def _networks(self, seed: int) -> tuple[Actor, Network]:
+        random = np.random.default_rng(seed)
+        actor = make_actor(self.network, self.blueprint("actor"), self.config.std, random)
+        return actor, self.network.make(self.blueprint("critic"), random)

@@ -1,0 +1,119 @@
+"""Action distributions of many agents at once, with padding kept out of every number.
+
+A distribution has shape `(*batch)` over agents, environments and steps; its parameters have one
+more axis, `a` (padded choices or dimensions), and `legal` says which of them exist.
+"""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fp3o.spec import Box, Discrete
+
+ILLEGAL = -1e10
+"""Logit of a choice that is not allowed: its probability is exactly 0."""
+
+
+class Categorical(eqx.Module):
+    """One independent choice for every sub-action, `widths[d]` padded choices each."""
+
+    log_p: Float[Array, "*batch a"]
+    legal: Bool[Array, "*batch a"]
+    widths: tuple[int, ...] = eqx.field(static=True)
+
+    noise = staticmethod(jax.random.gumbel)
+    """Key and shape `(*batch, a)` -> what `sample` needs: the largest sum is a fair draw."""
+
+    def sample(self, noise: Float[Array, "*batch a"]) -> Int[Array, "*batch d"]:
+        """Draw one choice for every sub-action."""
+        return self._argmax(self.log_p + noise)
+
+    def mode(self) -> Int[Array, "*batch d"]:
+        """The most likely choice of every sub-action."""
+        return self._argmax(self.log_p)
+
+    def log_prob(self, action: Int[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        """Log π(a|o): the sum over sub-actions."""
+        # A product with a one-hot instead of a gather: its gradient is no scatter.
+        chosen = [
+            jax.nn.one_hot(action[..., d], width, dtype=self.log_p.dtype)
+            for d, width in enumerate(self.widths)
+        ]
+        return (self.log_p * jnp.concatenate(chosen, axis=-1)).sum(-1)
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """Mean over sub-actions of -Σ p log p."""
+        return -(jnp.exp(self.log_p) * self._finite(self.log_p)).sum(-1) / len(self.widths)
+
+    def kl(self, new: "Categorical") -> Float[Array, "*batch"]:
+        """KL(self ‖ new), exactly."""
+        gap = self._finite(self.log_p) - self._finite(new.log_p)
+        return (jnp.exp(self.log_p) * gap).sum(-1)
+
+    def _parts(self, x: Float[Array, "*batch a"]) -> list[Array]:
+        edges = [sum(self.widths[: d + 1]) for d in range(len(self.widths) - 1)]
+        return jnp.split(x, edges, axis=-1)
+
+    def _argmax(self, x: Float[Array, "*batch a"]) -> Int[Array, "*batch d"]:
+        return jnp.stack([part.argmax(-1) for part in self._parts(x)], axis=-1)
+
+    def _finite(self, x: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
+        return jnp.where(self.legal, x, 0.0)
+
+
+class Gaussian(eqx.Module):
+    """Independent normal dimensions; actions are neither squashed nor clipped."""
+
+    mean: Float[Array, "*batch a"]
+    std: Float[Array, "*#batch a"]
+    legal: Bool[Array, "*batch a"]
+
+    noise = staticmethod(jax.random.normal)
+    """Key and shape `(*batch, a)` -> what `sample` needs."""
+
+    def sample(self, noise: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
+        """Draw a vector; padded dimensions are 0."""
+        return jnp.where(self.legal, self.mean + self.std * noise, 0.0)
+
+    def mode(self) -> Float[Array, "*batch a"]:
+        """The mean; padded dimensions are 0."""
+        return jnp.where(self.legal, self.mean, 0.0)
+
+    def log_prob(self, action: Float[Array, "*batch a"]) -> Float[Array, "*batch"]:
+        """Log π(a|o): the sum over the dimensions that exist."""
+        z = (action - self.mean) / self.std
+        return self._sum(-0.5 * z * z - jnp.log(self.std) - 0.5 * math.log(2 * math.pi))
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """Sum over the dimensions that exist of ½ log(2πe σ²)."""
+        return self._sum(0.5 + 0.5 * math.log(2 * math.pi) + jnp.log(self.std))
+
+    def kl(self, new: "Gaussian") -> Float[Array, "*batch"]:
+        """KL(self ‖ new), exactly."""
+        ratio = jnp.square(self.std / new.std)
+        gap = jnp.square((self.mean - new.mean) / new.std)
+        return self._sum(0.5 * (ratio + gap - 1.0 - jnp.log(ratio)))
+
+    def _sum(self, x: Float[Array, "*#batch a"]) -> Float[Array, "*batch"]:
+        return jnp.where(self.legal, x, 0.0).sum(-1)
+
+
+Distribution = Categorical | Gaussian
+
+
+def categorical(
+    logits: Float[Array, "*batch a"], legal: Bool[Array, "*batch a"], widths: tuple[int, ...]
+) -> Categorical:
+    """Normalise the logits of every sub-action over its legal choices."""
+    logits = jnp.where(legal, logits, ILLEGAL)
+    edges = [sum(widths[: d + 1]) for d in range(len(widths) - 1)]
+    parts = [jax.nn.log_softmax(part) for part in jnp.split(logits, edges, axis=-1)]
+    return Categorical(jnp.concatenate(parts, axis=-1), legal, widths)
+
+
+def num_outputs(actions: Discrete | Box) -> int:
+    """How many numbers a policy's last layer puts out for one agent."""
+    return actions.mask.shape[1]

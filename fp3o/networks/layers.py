@@ -1,0 +1,189 @@
+"""Grouped layers, and the policy and value networks made of them, or of one's own.
+
+A network reads rows of standardised features, `(k, r, f)`, for the agents of a stage, and gives
+every agent the numbers of its group. For a recurrent network the rows are the steps of chunks, one
+after another, and it is given the memory at the beginning of each chunk, `(k, c, h)`. A
+feed-forward network is one whose memory is empty.
+
+LayerNorm stands before every product but belongs to the layer whose output it normalises. It has
+two halves: `normalise` has no parameters; the scale and shift are folded into the product that
+follows, `(scale ∘ x + shift) W = x (scale ∘ W) + shift W`. The folded form has the same gradients
+and needs neither another pass over the batch nor the gradient of the network's input.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from fp3o.sharing.schemes import Groups
+
+EPSILON = 1e-5
+"""Added to the variance by LayerNorm."""
+
+Agents = Int[Array, " k"] | None
+"""The agents of a stage; None is the whole team in order."""
+
+
+@jax.custom_vjp
+def normalise(x: Float[Array, "*b f"]) -> Float[Array, "*b f"]:
+    """The half of LayerNorm without parameters: (x - mean) / sqrt(var + ε) over the features."""
+    return _normalise(x)[0]
+
+
+def _normalise(x: Array) -> tuple[Array, tuple[Array, Array]]:
+    centred = x - x.mean(-1, keepdims=True)
+    inverse = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + EPSILON)
+    y = centred * inverse
+    return y, (y, inverse)
+
+
+def _normalise_grad(saved: tuple[Array, Array], dy: Array) -> tuple[Array]:
+    # dx = (dy - mean(dy) - y mean(dy y)) / std: two means, where autodiff takes four.
+    y, inverse = saved
+    means = dy.mean(-1, keepdims=True), (dy * y).mean(-1, keepdims=True)
+    return ((dy - means[0] - y * means[1]) * inverse,)
+
+
+normalise.defvjp(_normalise, _normalise_grad)
+
+
+class Grouped(eqx.Module):
+    """Arrays with a leading group axis, and the map that says whose is which."""
+
+    groups: eqx.AbstractVar[Groups]
+
+    def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "_ *p"]:
+        """The rows of these agents; a single row where all agents share one."""
+        if array.shape[0] == 1:
+            return array
+        if agents is None and self.groups == tuple(range(array.shape[0])):
+            return array
+        group = np.asarray(self.groups)
+        return array[group if agents is None else jnp.asarray(group)[agents]]
+
+
+class GroupedNorm(Grouped):
+    """The learned half of LayerNorm."""
+
+    scale: Float[Array, "g i"]
+    shift: Float[Array, "g i"]
+    groups: Groups = eqx.field(static=True)
+
+
+class GroupedLinear(Grouped):
+    """A linear layer with one weight and bias a group."""
+
+    weight: Float[Array, "g i o"]
+    bias: Float[Array, "g o"]
+    groups: Groups = eqx.field(static=True)
+
+    def __call__(
+        self, x: Float[Array, "*k r i"], norm: GroupedNorm | None, agents: Agents
+    ) -> Float[Array, "*k r o"]:
+        """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
+        return grouped_product(x, *self.behind(norm, agents))
+
+    def behind(
+        self, norm: GroupedNorm | None, agents: Agents
+    ) -> tuple[Float[Array, "g i o"], Float[Array, "g2 o"]]:
+        """Weight and bias with the norm's scale and shift taken in."""
+        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+        if norm is None:
+            return weight, bias
+        scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
+        bias = bias + jnp.einsum("ki,kio->ko", *_same_rows(shift, weight))
+        return scale[..., None] * weight, bias
+
+    def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
+        """The layer that does for the whole team what this one does behind the norm."""
+        weight, bias = self.behind(norm, None)
+        rows = max(weight.shape[0], bias.shape[0])
+        weight, bias = (jnp.broadcast_to(x, (rows, *x.shape[1:])) for x in (weight, bias))
+        team = len(self.groups)
+        groups = tuple(range(team)) if rows > 1 else (0,) * team
+        return GroupedLinear(weight=weight, bias=bias, groups=groups)
+
+
+class GroupedVector(Grouped):
+    """Free numbers that depend on no input, one vector a group."""
+
+    value: Float[Array, "g o"]
+    groups: Groups = eqx.field(static=True)
+
+
+def _same_rows(x: Array, y: Array) -> tuple[Array, Array]:
+    rows = max(x.shape[0], y.shape[0])
+    return (
+        jnp.broadcast_to(x, (rows, *x.shape[1:])),
+        jnp.broadcast_to(y, (rows, *y.shape[1:])),
+    )
+
+
+def grouped_product(
+    x: Float[Array, "*k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
+) -> Float[Array, "*k r o"]:
+    """Every agent's product with its own matrix; under full sharing agents are just more rows."""
+    if weight.shape[0] > 1:
+        return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
+    return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
+
+
+class GroupedGRU(Grouped):
+    """A gated recurrent layer: gates r, z, n; the reset gate acts on the hidden-side affine."""
+
+    input: GroupedLinear
+    weight: Float[Array, "g h h3"]
+    bias: Float[Array, "g h3"]
+    groups: Groups = eqx.field(static=True)
+
+    def __call__(
+        self,
+        x: Float[Array, "*k r i"],
+        norm: GroupedNorm | None,
+        memory: Float[Array, "k c h"],
+        start: Bool[Array, "k r"],
+        agents: Agents,
+    ) -> Float[Array, "k r h"]:
+        """The memory after every step; it is emptied before a step that starts an episode."""
+        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+
+        def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
+            x_gates, begins = step_input
+            h = jnp.where(begins[..., None], 0.0, h)
+            xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
+            hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
+            update = jax.nn.sigmoid(xz + hz)
+            new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
+            h = (1.0 - update) * new + update * h
+            return h, h
+
+        # The input side has no memory: one product for all steps, outside the loop.
+        cut = (*memory.shape[:2], start.shape[1] // memory.shape[1])
+        inputs = self.input(x, norm, agents).reshape(*cut, bias.shape[1])
+        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start.reshape(cut), 2, 0)
+        memories = jax.lax.scan(step, memory, steps)[1]
+        return jnp.moveaxis(memories, 0, 2).reshape(*start.shape, memory.shape[2])
+
+
+def linear(
+    random: np.random.Generator, num_in: int, num_out: int, groups: Groups, gain: float = 1.0
+) -> GroupedLinear:
+    """A fresh linear layer for agents in these groups: orthogonal weights, zero biases."""
+    num_groups = max(groups) + 1
+    weight = np.stack([gain * orthogonal(random, num_in, num_out) for _ in range(num_groups)])
+    bias = jnp.zeros((num_groups, num_out))
+    return GroupedLinear(weight=jnp.asarray(weight, float), bias=bias, groups=groups)
+
+
+def orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """A uniformly random matrix with orthonormal columns (or rows, if those are fewer)."""
+    q, r = np.linalg.qr(random.normal(size=(max(rows, columns), min(rows, columns))))
+    q = q * np.sign(np.diag(r))
+    return q if rows >= columns else q.T
+
+
+def _norm(size: int, groups: Groups) -> GroupedNorm:
+    shape = (max(groups) + 1, size)
+    return GroupedNorm(scale=jnp.ones(shape), shift=jnp.zeros(shape), groups=groups)

@@ -1,0 +1,173 @@
+"""Training: one iteration as one program, for one seed or many, on JAX or host environments."""
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from fp3o.envs.api import Env
+from fp3o.envs.vectorise import Seeded
+from fp3o.learning.batch import assemble
+from fp3o.learning.config import Config, Rates
+from fp3o.learning.setup import Learner, Setup
+from fp3o.learning.stage_data import Metrics
+from fp3o.learning.update import improve
+from fp3o.training import rollout
+from fp3o.training.episodes import Played, count, episodes
+from fp3o.training.faults import first_fault, refuse_fault
+from fp3o.training.host_rollout import HostPlayer
+from fp3o.training.rollout import Carry, begin, collect
+from fp3o.types import Trajectory
+
+
+class State(NamedTuple):
+    """Everything training needs to go on: what is learned, where the games stand, randomness."""
+
+    learner: Learner
+    carry: Carry
+    key: PRNGKeyArray
+
+
+def iteration(setup: Setup, env: Env, state: State, rates: Rates) -> tuple[State, Metrics]:
+    """Collect a rollout, judge it, and improve the policies: one iteration of training."""
+    key, play_keys, learn_key = split_keys(setup, state.key)
+    carry, trajectory = collect(setup, env, state.learner.actor, state.carry, play_keys)
+    learner, carry, metrics = learn(setup, rates, state.learner, trajectory, carry, learn_key)
+    return State(learner, carry, key), metrics
+
+
+def split_keys(setup: Setup, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+    """Randomness of later iterations, of every step of the rollout, of the learner."""
+    key, play_key, learn_key = jax.random.split(key, 3)
+    return key, jax.random.split(play_key, setup.config.rollout), learn_key
+
+
+def learn(
+    setup: Setup,
+    rates: Rates,
+    learner: Learner,
+    trajectory: Trajectory,
+    carry: Carry,
+    key: PRNGKeyArray,
+) -> tuple[Learner, Carry, Metrics]:
+    """From a rollout to better policies; the carry's critic memory and tallies are brought on."""
+    ends = trajectory.terminated | trajectory.truncated
+    tally, finished = jax.lax.scan(count, carry.tally, (trajectory.reward, ends))
+    batch, residual, memory, judged = assemble(
+        setup, rates, learner, trajectory, carry.critic_memory
+    )
+    score = judged["advantage_size"]
+    learner, improved = improve(setup, rates, learner, batch, residual, score, key)
+    metrics = (
+        judged
+        | improved
+        | episodes(finished, trajectory.outcome, setup.spec)
+        | {"fault": first_fault(trajectory)}
+    )
+    return learner, carry._replace(critic_memory=memory, tally=tally), metrics
+
+
+class Program:
+    """A task and a configuration, checked and compiled together.
+
+    With `num_seeds`, states, rates and metrics carry a leading axis of seeds and all of them train
+    in one program. Without it there is no such axis: one seed pays nothing for it. A host
+    environment plays all seeds in one batch of `num_seeds * config.num_envs` environments.
+    """
+
+    def __init__(self, env: Env, config: Config, num_seeds: int | None = None):
+        self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
+        self.on_host = not env.traced
+        copies = num_seeds if self.on_host and num_seeds else 1
+        if env.num_envs != config.num_envs * copies:
+            raise ValueError(
+                f"the task has {env.num_envs} environments, the configuration asks for "
+                f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
+            )
+        self.env: Env = Seeded(env, num_seeds) if self.on_host and num_seeds else env
+        self._begin = self._compiled(partial(begin, self.setup, env))
+        self._iterate = self._compiled(partial(iteration, self.setup, env))
+        self._keys = self._compiled(partial(split_keys, self.setup))
+        self._host = HostPlayer(self.setup, num_seeds)
+        # Host rollouts are stacked step by step, so their seeds are the second axis.
+        self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
+        self._plays: dict[tuple[Env, int, bool], Callable[..., Played]] = {}
+
+    def rates(self) -> Rates:
+        """The configured rates, for every seed."""
+        rates = self.setup.rates()
+        if not self.num_seeds:
+            return rates
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), rates)
+
+    def init(self, seed: int = 0) -> State:
+        """The state before training; seeds are `seed, seed + 1, ...`."""
+        seeds = range(seed, seed + (self.num_seeds or 1))
+        stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
+        learner = stack(*map(self.setup.init, seeds))
+        key, play_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
+        if not self.on_host:
+            return State(learner, self._begin(play_key), key)
+        rest = stack(*(rollout.fresh(self.setup, self.env.num_envs) for _ in seeds))
+        # What the host plays with stays on the host.
+        rest = jax.tree.map(np.asarray, rest)
+        return State(learner, Carry(*self.env.reset(play_key), *rest), key)
+
+    def iterate(self, state: State, rates: Rates | None = None) -> tuple[State, dict[str, Any]]:
+        """One iteration for every seed. Bad numbers from the task raise; `state` stays good."""
+        rates = self.rates() if rates is None else rates
+        run = self._iterate_on_host if self.on_host else self._iterate
+        state, metrics = run(state, rates)
+        refuse_fault(metrics.pop("fault"), self.setup.spec.name)
+        return state, metrics
+
+    def evaluate(
+        self, rows: Any, env: Env, keys: Array, num_steps: int, deterministic: bool = True
+    ) -> Played:
+        """The first episodes of every seed's actor in separate environments.
+
+        A host environment has those of all seeds, one seed behind the other.
+        """
+        if not env.traced:
+            env = Seeded(env, self.num_seeds) if self.num_seeds else env
+            return self._host.evaluate(env, rows, keys, num_steps, deterministic)
+        plan = env, num_steps, deterministic
+        if plan not in self._plays:
+            play = partial(
+                rollout.evaluate, self.setup, env, num_steps=num_steps, deterministic=deterministic
+            )
+            self._plays[plan] = self._compiled(play)
+        return self._plays[plan](rows, keys)
+
+    def keys(self, seed: int, *purpose: int) -> Array:
+        """Randomness apart from training's for `seed, seed + 1, ...`: one stream a purpose."""
+        seeds = range(seed, seed + (self.num_seeds or 1))
+        streams = [reduce(jax.random.fold_in, purpose, jax.random.key(s)) for s in seeds]
+        return jnp.stack(streams) if self.num_seeds else streams[0]
+
+    def compile(self, state: State) -> None:
+        """Compile an iteration for states like this one ahead of time."""
+        if self.on_host:
+            # What is compiled depends on what the host does: an iteration that nobody keeps.
+            self._iterate_on_host(state, self.rates())
+        else:
+            self._iterate = self._iterate.lower(state, self.rates()).compile()
+
+    def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Any:
+        return jax.jit(jax.vmap(function, in_axes) if self.num_seeds else function)
+
+    def _iterate_on_host(self, state: State, rates: Rates) -> tuple[State, Metrics]:
+        key, play_keys, learn_key = self._keys(state.key)
+        carry, trajectory = self._host.collect(
+            self.env, state.learner.actor, state.carry, play_keys
+        )
+        # The learner is told only what it needs, and what the host plays with stays there.
+        told = carry._replace(env_state=(), timestep=(), actor_memory=())
+        learner, told, metrics = self._learn(rates, state.learner, trajectory, told, learn_key)
+        known = jax.tree.map(np.asarray, (told.critic_memory, told.tally))
+        carry = carry._replace(critic_memory=known[0], tally=known[1])
+        return State(learner, carry, key), metrics
