@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 
 from fp3o.envs.registry import make
-from fp3o.envs.vectorise import Vectorised
+from fp3o.envs.vectorise import VmapEnv
 from fp3o.runs.evaluation import program_of
 from fp3o.runs.provenance import device, versions
-from fp3o.runs.settings import change, draft
+from fp3o.runs.settings import from_preset, with_settings
 
 AIMS = {"3s5z": 1_000_000, "bane_vs_bane": 300_000, "2c_vs_64zg": 200_000}
 """Steps a second of random play on a GPU in 4,096 environments; 5,000 for 3s5z on two cores."""
@@ -34,11 +34,11 @@ CHUNK = 50
 
 def playing(name: str, num_envs: int, seconds: float) -> dict[str, Any]:
     """Steps a second of random legal actions."""
-    env = Vectorised(make(f"smac/{name}"), num_envs)
+    env = VmapEnv(make(f"smac/{name}"), num_envs)
 
     def step(carry: Any, key: Any) -> tuple[Any, Any]:
         state, now = carry
-        chance = jnp.where(now.legal, 0.0, -jnp.inf)
+        chance = jnp.where(now.action_mask, 0.0, -jnp.inf)
         state, now = env.step(state, jax.random.categorical(key, chance)[..., None])
         return (state, now), now.reward.mean()
 
@@ -64,7 +64,9 @@ def playing(name: str, num_envs: int, seconds: float) -> dict[str, Any]:
 
 def training(name: str, algorithm: str, seeds: int, seconds: float) -> dict[str, Any]:
     """Steps a second of whole iterations, the fastest one."""
-    plan = change(draft(f"smac/{name}", "many"), {"algorithm": algorithm, "seeds": seeds})
+    plan = with_settings(
+        from_preset(f"smac/{name}", "many"), {"algorithm": algorithm, "seeds": seeds}
+    )
     program = program_of(plan)
     state, began = program.init(0), time.perf_counter()
     program.compile(state)

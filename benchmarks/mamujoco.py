@@ -45,11 +45,11 @@ from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import FAMILY, PAPER_TASKS, canonical, parse, whole
 from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
 from fp3o.envs.mamujoco.task import World, world
-from fp3o.envs.registry import find
-from fp3o.envs.vectorise import batch_of
+from fp3o.envs.registry import get_task
+from fp3o.envs.vectorise import vectorise
 from fp3o.runs.evaluation import program_of
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import change, draft
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import from_preset, with_settings
 from fp3o.training.program import Program
 
 SIZES = (4, 20, 64, 256)
@@ -113,7 +113,7 @@ class Clock:
             self.best = {**self._spent, "total": total}
 
 
-def rates(jobs: list[Job], seconds: float, least: int = 3) -> list[float]:
+def hparams(jobs: list[Job], seconds: float, least: int = 3) -> list[float]:
     """Steps a second of the fastest chunk of every job; they take turns, warmed up before."""
     times: list[list[float]] = [[] for _ in jobs]
     few = lambda known: sum(known) < seconds or len(known) < least  # noqa: E731
@@ -205,7 +205,7 @@ def collecting_job(program: Program, body: World) -> Job:
     state = program.init(0)
     num_envs = program.env.num_envs * (program.num_seeds or 1)
     steps = length(num_envs, default_threads(num_envs))
-    carry, actor = state.carry, state.learner.actor
+    carry, actor = state.rollout, state.learner.actor
     carry = carry._replace(env_state=ages(carry.env_state, body))
     keys = program._keys(state.key)[1][..., :steps]
 
@@ -232,7 +232,7 @@ def own_play(job: Job, program: Program, played: Play) -> Play:
     return played._replace(physics=physics, controls=controls)
 
 
-def training_job(plan: Plan) -> tuple[Job, Clock]:
+def training_job(plan: RunConfig) -> tuple[Job, Clock]:
     """An iteration, and a clock that knows how long it collects."""
     program = program_of(plan.check())
     state = program.init(plan.seed)
@@ -321,10 +321,10 @@ def has_peer() -> bool:
     return found
 
 
-def plan_of(name: str, sharing: str, num_envs: int, seeds: int) -> Plan:
+def plan_of(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
     """FP3O with the paper's settings, or with those of today where the paper lacks the body."""
     settings = {"algorithm": "fp3o", "sharing": sharing, "num_envs": num_envs, "seeds": seeds}
-    return change(draft(f"{FAMILY}/{name}", rules(name)), settings)
+    return with_settings(from_preset(f"{FAMILY}/{name}", rules(name)), settings)
 
 
 def task_world(name: str) -> World:
@@ -333,7 +333,7 @@ def task_world(name: str) -> World:
 
 def rules(name: str) -> str:
     """A task's first variant, which has a preset of the same name: `paper` where there is one."""
-    return find(f"{FAMILY}/{name}").variants[0]
+    return get_task(f"{FAMILY}/{name}").variants[0]
 
 
 def case(num_envs: int, threads: int) -> str:
@@ -346,7 +346,7 @@ def environment(asked: argparse.Namespace) -> Iterator[Row]:
         played = play(task_world(asked.task), num_envs)
         for threads in sorted({1, default_threads(num_envs)}):
             jobs = [physics_job(played, threads), environment_job(played, threads)]
-            raw, whole_step = rates(jobs, asked.seconds)
+            raw, whole_step = hparams(jobs, asked.seconds)
             yield {
                 "case": case(num_envs, threads),
                 "raw steps/s": raw,
@@ -365,7 +365,7 @@ def collection(asked: argparse.Namespace) -> Iterator[Row]:
         played, job = play(body, num_envs), collecting_job(program, body)
         own = own_play(job, program, played)
         jobs = [physics_job(played, threads), physics_job(own, threads), job]
-        raw, raw_own, collected = rates(jobs, asked.seconds)
+        raw, raw_own, collected = hparams(jobs, asked.seconds)
         yield {
             "case": case(num_envs, threads) + ", 5 seeds" * (seeds > 1),
             "raw steps/s": raw,
@@ -381,7 +381,7 @@ def training(asked: argparse.Namespace) -> Iterator[Row]:
     """Whole training with FP3O; seconds of an iteration (the first one compiles)."""
     plans = [plan_of(asked.task, asked.sharing, *team[:2]) for team in TEAMS.values()]
     jobs, clocks = zip(*map(training_job, plans), strict=True)
-    found = rates(list(jobs), asked.seconds, least=2)
+    found = hparams(list(jobs), asked.seconds, least=2)
     for (name, (*_, aim)), clock, rate in zip(TEAMS.items(), clocks, found, strict=True):
         collecting = clock.best["collecting"]
         yield {
@@ -407,7 +407,7 @@ def other(asked: argparse.Namespace) -> Iterator[Row]:
         f"ours, {case(4, 1)}": environment_job(few, 1),
         f"ours, {case(64, threads)}": environment_job(many, threads),
     }
-    found = rates(list(jobs.values()), asked.seconds)
+    found = hparams(list(jobs.values()), asked.seconds)
     for name, rate in zip(jobs, found, strict=True):
         yield {
             "case": name,
@@ -425,7 +425,7 @@ def bodies(asked: argparse.Namespace) -> Iterator[Row]:
         jobs = [physics_job(played, threads), environment_job(played, threads)]
         if compared:
             jobs.append(peer_job(name, played.world.variant.obsk))
-        raw, whole_step, *theirs = rates(jobs, asked.seconds)
+        raw, whole_step, *theirs = hparams(jobs, asked.seconds)
         yield {
             "case": name,
             "raw steps/s": raw,
@@ -447,7 +447,7 @@ def parts(asked: argparse.Namespace) -> Iterator[Row]:
         clock.watch(program.env, "_drive", "driving")
         clock.watch(program.env, "_note", "noting")
         clock.watch(native, "see", "seeing")
-        rates([job._replace(run=clock)], asked.seconds)
+        hparams([job._replace(run=clock)], asked.seconds)
         micro = {name: spent * 1e6 * num_envs / job.steps for name, spent in clock.best.items()}
         total = micro.pop("total")
         threads = case(num_envs, default_threads(num_envs))
@@ -462,13 +462,13 @@ def twin(asked: argparse.Namespace) -> Iterator[Row]:
         job = twin_job(game, num_envs)
         job.run()
         first = time.perf_counter() - began
-        (found,) = rates([job], asked.seconds)
+        (found,) = hparams([job], asked.seconds)
         yield {"case": f"{num_envs} environments", "steps/s": found, "first chunk s": first}
 
 
 def twin_job(game: Any, num_envs: int) -> Job:
     """A chunk on MJX."""
-    env, mask = batch_of(game, num_envs), game.spec.actions.mask
+    env, mask = vectorise(game, num_envs), game.spec.actions.mask
 
     def move(state: Any, key: Any) -> tuple[Any, Any]:
         action = jax.random.uniform(key, (num_envs, *mask.shape), minval=-1.0) * mask

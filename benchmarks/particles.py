@@ -14,8 +14,8 @@ import time
 import jax
 
 from fp3o.runs.evaluation import program_of
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import change, draft
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import from_preset, with_settings
 
 BASELINE = {
     "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,
@@ -26,16 +26,18 @@ BASELINE = {
 PAPER = {"seeds": 1}
 
 
-def cases() -> dict[str, Plan]:
-    plans = {"baseline IPPO spread": change(draft("mpe/simple_spread"), BASELINE)}
+def cases() -> dict[str, RunConfig]:
+    plans = {"baseline IPPO spread": with_settings(from_preset("mpe/simple_spread"), BASELINE)}
     for algorithm in ("ippo", "mappo", "fp3o"):
         for task in ("simple_spread", "simple_reference", "simple_speaker_listener"):
             settings = PAPER | {"algorithm": algorithm}
-            plans[f"GRU {algorithm} {task}"] = change(draft(f"mpe/{task}", "paper"), settings)
+            plans[f"GRU {algorithm} {task}"] = with_settings(
+                from_preset(f"mpe/{task}", "paper"), settings
+            )
     return plans
 
 
-def measure(plan: Plan, seconds: float) -> tuple[float, float, float]:
+def measure(plan: RunConfig, seconds: float) -> tuple[float, float, float]:
     """Seconds to compile, steps a second of the fastest iteration, and over all of them."""
     program = program_of(plan.check())
     state = program.init(plan.seed)

@@ -21,56 +21,58 @@ import numpy as np
 
 from fp3o.algorithms.schedules import SCHEDULES
 from fp3o.algorithms.table import ALGORITHMS
-from fp3o.learning.batch import assemble
+from fp3o.learning.batch import make_batch
 from fp3o.learning.config import Config
-from fp3o.learning.metrics import report
+from fp3o.learning.metrics import stage_metrics
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.stage_data import Progress
-from fp3o.learning.update import evaluate
+from fp3o.learning.stage_data import StageCarry
+from fp3o.learning.update import evaluate_policy
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.program import learn
-from fp3o.training.rollout import Carry, fresh
+from fp3o.training.rollout import RolloutState, fresh
 from fp3o.types import Batch, Trajectory
 
 TASKS = {
     "halfcheetah": (
         EnvSpec("HalfCheetah-6x1 sizes", Box((1,) * 6), 18, 23, (0,) * 6),
         Config(num_envs=4, rollout=1000, minibatches=32, agent_id=False, time_limit="terminate")
-        .replace(actor_lr=1e-5, critic_lr=3e-4, entropy=0.001),
+        .replace(actor_lr=1e-5, critic_lr=3e-4, entropy_coef=0.001),
     ),
     "3s5z": (
         EnvSpec("3s5z sizes", Discrete(((14,),) * 8), 252, 299, (0,) * 3 + (1,) * 5),
-        Config(num_envs=8, rollout=400, recurrent=64, agent_id=False, time_limit="terminate"),
+        Config(num_envs=8, rollout=400, gru_size=64, agent_id=False, time_limit="terminate"),
     ),
 }  # fmt: skip
 """Sizes and hyperparameters of the paper; agent ids are already in the observations."""
 
 
-def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, Carry]:
+def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, RolloutState]:
     """A random rollout of the task's sizes, and an empty carry."""
     random, spec, config = np.random.default_rng(seed), setup.spec, setup.config
     lead = (config.rollout, config.num_envs, spec.num_agents)
     draw = lambda *shape: jnp.asarray(random.normal(size=shape), jnp.float32)  # noqa: E731
-    size = spec.state_size if setup.row.view == "state" else spec.obs_size
+    size = spec.state_size if setup.row.critic_input == "state" else spec.obs_size
     ends = jnp.asarray(random.random(lead[:2]) < 0.01)
     discrete = isinstance(spec.actions, Discrete)
     actions = random.integers(0, 14, (*lead, 1)) if discrete else random.normal(size=(*lead, 1))
     trajectory = Trajectory(
         obs=draw(*lead, spec.obs_size),
-        view=draw(*lead, size),
-        final_view=draw(1, *lead[1:], size),
-        legal=jnp.broadcast_to(jnp.asarray(spec.actions.mask), (*lead, spec.actions.mask.shape[1])),
+        critic_input=draw(*lead, size),
+        final_critic_input=draw(1, *lead[1:], size),
+        action_mask=jnp.broadcast_to(
+            jnp.asarray(spec.actions.mask), (*lead, spec.actions.mask.shape[1])
+        ),
         alive=jnp.ones(lead, bool),
-        start=jnp.roll(ends, 1, axis=0),
-        memory=jnp.zeros((*lead, config.recurrent)),
+        episode_start=jnp.roll(ends, 1, axis=0),
+        actor_hidden=jnp.zeros((*lead, config.gru_size)),
         action=jnp.asarray(actions, jnp.int32 if discrete else jnp.float32),
         log_prob=jnp.full(lead, -float(np.log(14)) if discrete else -0.5),
         reward=draw(*lead),
         terminated=ends,
         truncated=jnp.zeros_like(ends),
-        outcome=jnp.zeros((*ends.shape, 0)),
+        episode_metrics=jnp.zeros((*ends.shape, 0)),
     )
-    return trajectory, Carry(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
+    return trajectory, RolloutState(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
 
 
 def fastest(run: Callable[[], Any], seconds: float) -> float:
@@ -83,11 +85,15 @@ def fastest(run: Callable[[], Any], seconds: float) -> float:
     return min(times)
 
 
-def diagnostics(setup: Setup, learner: Learner, trajectory: Trajectory, carry: Carry) -> float:
+def diagnostics(
+    setup: Setup, learner: Learner, trajectory: Trajectory, carry: RolloutState
+) -> float:
     """Seconds that the report of one stage takes, the evaluation of all policies included."""
-    rates, partner = setup.rates(), jnp.arange(setup.spec.num_agents)
-    batch, *_ = jax.jit(partial(assemble, setup))(rates, learner, trajectory, carry.critic_memory)
-    policy, before = jax.jit(partial(evaluate, setup))(learner.actor, batch)
+    hparams, partner = setup.hyperparameters(), jnp.arange(setup.spec.num_agents)
+    batch, *_ = jax.jit(partial(make_batch, setup))(
+        hparams, learner, trajectory, carry.critic_hidden
+    )
+    policy, before = jax.jit(partial(evaluate_policy, setup))(learner.actor, batch)
 
     stages = SCHEDULES[setup.row.schedule](
         jax.random.key(0), jnp.zeros(setup.spec.num_agents), setup.config.epochs, setup.row
@@ -95,9 +101,9 @@ def diagnostics(setup: Setup, learner: Learner, trajectory: Trajectory, carry: C
     first = jax.tree.map(lambda x: x[0], stages)
 
     def stage_report(batch: Batch, old: Any, before: Any) -> Any:
-        new, after = evaluate(setup, learner.actor, batch)
-        start, end = Progress(learner, before), Progress(learner, after)
-        return report(setup, rates, batch, first, start, end, old, new, partner)
+        new, after = evaluate_policy(setup, learner.actor, batch)
+        start, end = StageCarry(learner, before), StageCarry(learner, after)
+        return stage_metrics(setup, hparams, batch, first, start, end, old, new, partner)
 
     program = jax.jit(stage_report)
     jax.block_until_ready(program(batch, policy, before))
@@ -111,7 +117,7 @@ def measure(
     spec, config = TASKS[task]
     setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
     trajectory, carry = synthetic(setup)
-    inputs = setup.rates(), setup.init(0), trajectory, carry, jax.random.key(0)
+    inputs = setup.hyperparameters(), setup.init(0), trajectory, carry, jax.random.key(0)
     program = partial(learn, setup)
     if seeds > 1:
         program = jax.vmap(program)
@@ -120,9 +126,13 @@ def measure(
     compiled = jax.jit(program).lower(*inputs).compile()
     compile_s = time.perf_counter() - began
     took = fastest(lambda: compiled(*inputs), seconds)
-    memory = compiled.memory_analysis()
-    assert memory is not None
-    peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
+    hidden_state = compiled.memory_analysis()
+    assert hidden_state is not None
+    peak = (
+        hidden_state.temp_size_in_bytes
+        + hidden_state.argument_size_in_bytes
+        + hidden_state.output_size_in_bytes
+    )
     row = {"ms": took * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
     if seeds == 1:
         stages = compiled(*inputs)[2]["kl"].shape[0]

@@ -38,8 +38,8 @@ from gymnasium import spaces
 
 from fp3o.envs.adapters.pettingzoo import PettingZoo
 from fp3o.envs.adapters.pettingzoo_worker import build, load
-from fp3o.envs.workers.shared_memory import Form
-from fp3o.envs.workers.vec_env import Crew, Games, form
+from fp3o.envs.workers.shared_memory import BufferSpec
+from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
 from fp3o.spec import Discrete, EnvSpec
 
 PATH = "mpe2.simple_spread_v3:parallel_env"
@@ -66,7 +66,7 @@ def laborious(path: str, work: float, **kwargs: Any) -> Any:
 class Idle:
     """A place where nothing happens."""
 
-    form: Form
+    form: BufferSpec
 
     def __call__(self, seed: int) -> "Idle":
         return self
@@ -108,7 +108,7 @@ def raw(game: PettingZoo, num_envs: int) -> Callable[[], None]:
     return run
 
 
-def batched(games: Games) -> Callable[[], None]:
+def batched(games: PooledVecEnv) -> Callable[[], None]:
     """A turn of a batch."""
     actions = draw(games.spec, games.num_envs)
     state, _ = games.reset(jax.random.key(0))
@@ -211,7 +211,9 @@ def main() -> None:
     kwargs = {"path": asked.env, "work": asked.work} if asked.work else {}
     here, there = (PettingZoo(make, kwargs, workers=number) for number in (0, 1))
     print(f"{here.spec.name}: {asked.envs} environments, {len(os.sched_getaffinity(0))} cores")
-    idle = Games(here.spec, Crew(Idle(form(here.spec)), form(here.spec), asked.envs))
+    idle = PooledVecEnv(
+        here.spec, WorkerPool(Idle(buffer_spec(here.spec)), buffer_spec(here.spec), asked.envs)
+    )
     with ExitStack() as closing:
         cases = {
             "raw": raw(here, asked.envs),

@@ -22,10 +22,12 @@ def main() -> None:
 
     policy = fp3o.Policy.load(run.path)  # NumPy only: the robot needs no JAX
     game = fp3o.make("mpe/simple_speaker_listener")
-    state, memory, earned = game.reset(jax.random.key(0)), None, 0.0
+    state, hidden_state, earned = game.reset(jax.random.key(0)), None, 0.0
     for _ in range(25):
-        sight = game.sight(state)
-        actions, memory = policy.act(np.asarray(sight.obs), memory, np.asarray(sight.legal))
+        observation = game.observe(state)
+        actions, hidden_state = policy.act(
+            np.asarray(observation.obs), hidden_state, np.asarray(observation.action_mask)
+        )
         state, reward, *_ = game.step(state, jnp.asarray(actions), jax.random.key(0))
         earned += float(reward.mean()) / game.spec.shares
     print(f"one episode: {earned:.2f} for each agent")

@@ -1,28 +1,28 @@
 from .algorithms.row import Algorithm, Stage
-from .algorithms.schedules import everyone, schedule
-from .algorithms.surrogates import surrogate
-from .algorithms.table import ALGORITHMS, register
-from .envs.api import Env, Game
+from .algorithms.schedules import register_schedule, whole_team_stages
+from .algorithms.surrogates import register_surrogate
+from .algorithms.table import ALGORITHMS, register_algorithm
+from .envs.api import Env, VecEnv
 from .envs.check import check_env
-from .envs.registry import TASKS, adopt, make
+from .envs.registry import TASKS, make, register_env
 from .envs.toys.probe import PROBES, probe
-from .envs.vectorise import Vectorised
+from .envs.vectorise import VmapEnv
 from .errors import MissingExtraError, NonFiniteError
-from .learning.config import Config, Rates
+from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
 from .networks.layers import linear
-from .networks.network import Blueprint, Network
+from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
 from .runs.directory import RunError
 from .runs.evaluation import evaluate
 from .runs.run import Run, resume, train
-from .runs.run_config import Plan
+from .runs.run_config import RunConfig
 from .runs.video import render
 from .sharing.auto import auto_sharing
-from .sharing.schemes import SHARINGS, share
+from .sharing.schemes import SHARINGS, layer_groups
 from .spec import Box, Discrete, EnvSpec
-from .training.program import Program, State
+from .training.program import Program, TrainState
 from .types import TimeStep
 
 __version__: str
@@ -30,46 +30,46 @@ __version__: str
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
-    "Blueprint",
+    "NetworkSpec",
     "Box",
     "Config",
     "Discrete",
-    "Env",
+    "VecEnv",
     "EnvSpec",
-    "Game",
+    "Env",
     "Learner",
     "MissingExtraError",
     "Network",
     "NonFiniteError",
     "PROBES",
-    "Plan",
+    "RunConfig",
     "Policy",
     "PolicyError",
     "Program",
-    "Rates",
+    "Hyperparameters",
     "Run",
     "RunError",
     "SHARINGS",
     "Setup",
     "Stage",
-    "State",
+    "TrainState",
     "TASKS",
     "TimeStep",
-    "Vectorised",
-    "adopt",
+    "VmapEnv",
+    "register_env",
     "auto_sharing",
     "check_env",
     "evaluate",
-    "everyone",
+    "whole_team_stages",
     "linear",
     "make",
     "probe",
-    "register",
+    "register_algorithm",
     "render",
     "report",
     "resume",
-    "schedule",
-    "share",
-    "surrogate",
+    "register_schedule",
+    "layer_groups",
+    "register_surrogate",
     "train",
 ]

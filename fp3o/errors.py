@@ -1,22 +1,34 @@
-"""Errors that say what was wrong, what is allowed, and what was probably meant."""
+"""Errors for people: what was wrong, what is allowed, and the nearest match."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str:
-    """Name the closest allowed word, then all of them: `did you mean 'full'? Known: ...`."""
+    """Suggest the closest allowed word and list all of them: `did you mean 'full'? Known: ...`."""
     known = sorted(allowed)
     close = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Known: {', '.join(known)}"
 
 
-class NonFiniteError(FloatingPointError):
-    """An environment produced a number that is not finite; nothing was learned from it."""
+class UserError(Exception):
+    """Something that the user can fix; the message says what was wrong and what is allowed.
+
+    The command line prints the message of a `UserError` alone. Every other exception is a bug and
+    keeps its traceback.
+    """
 
 
-class MissingExtraError(ImportError):
+class SettingError(UserError, ValueError):
+    """A value that is unknown, out of range or does not fit the task."""
+
+
+class NonFiniteError(UserError, FloatingPointError):
+    """A number is not finite: from an environment, a policy or an update that diverged."""
+
+
+class MissingExtraError(UserError, ImportError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str):

@@ -53,17 +53,17 @@ class EnvSpec:
     """Length of the observations, shorter ones padded with zeros."""
     state_size: int
     """Length of what a centralised critic sees."""
-    kinds: tuple[int, ...]
+    agent_types: tuple[int, ...]
     """The kind of each agent; agents of one kind share under `by_type`."""
     truncates: bool = False
     """Whether episodes may be cut by a time limit."""
-    shares: int = 1
+    reward_sum_over: int = 1
     """Agents whose own rewards are added up in each agent's reward. Returns are reported as those
     of one agent, a share of 1/shares."""
-    outcomes: tuple[str, ...] = ()
+    episode_metrics: tuple[str, ...] = ()
     """Names of numbers an episode ends with beside its return, as `won`; `won` is 0 or 1."""
 
     @property
     def num_agents(self) -> int:
         """The size of the team."""
-        return len(self.kinds)
+        return len(self.agent_types)

@@ -31,7 +31,7 @@ class TimeStep(NamedTuple):
 
     obs: Float[Array, "e n f"]
     state: Float[Array, "e n f2"]
-    legal: Bool[Array, "e n a"]
+    action_mask: Bool[Array, "e n a"]
     """Choices allowed now (Box: dimensions that exist)."""
     alive: Bool[Array, "e n"]
     """Agents that act now; a dead one is kept out of policy losses and ratios."""
@@ -40,12 +40,12 @@ class TimeStep(NamedTuple):
     """The last step ended the episode for good: nothing follows, nothing to bootstrap."""
     truncated: Bool[Array, " e"]
     """The last step was cut by a time limit: the value of `final_*` follows."""
-    start: Bool[Array, " e"]
+    episode_start: Bool[Array, " e"]
     """`obs` is the first of an episode: memories are emptied before it is seen."""
     final_obs: Float[Array, "e n f"]
     """What was there before the reset; equal to `obs` where no episode ended."""
     final_state: Float[Array, "e n f2"]
-    outcome: Float[Array, "e o"]
+    episode_metrics: Float[Array, "e o"]
     """What `EnvSpec.outcomes` names, after the step and before any reset; read where it ended."""
 
 
@@ -54,22 +54,22 @@ class Trajectory(NamedTuple):
 
     obs: Float[Array, "t e n f"]
     """What the actors saw."""
-    view: Float[Array, "t e n f2"]
+    critic_input: Float[Array, "t e n f2"]
     """What the critic sees: the state, or the agent's own observation."""
-    final_view: Float[Array, "t2 e n f2"]
+    final_critic_input: Float[Array, "t2 e n f2"]
     """The critic's view after each step, before any reset (only the last one, `t2 = 1`, where
     time limits count as ends)."""
-    legal: Bool[Array, "t e n a"]
+    action_mask: Bool[Array, "t e n a"]
     alive: Bool[Array, "t e n"]
-    start: Bool[Array, "t e"]
-    memory: Float[Array, "t e n h"]
+    episode_start: Bool[Array, "t e"]
+    actor_hidden: Float[Array, "t e n h"]
     """The actor's memory before each step."""
     action: Any
     log_prob: Float[Array, "t e n"]
     reward: Float[Array, "t e n"]
     terminated: Bool[Array, "t e"]
     truncated: Bool[Array, "t e"]
-    outcome: Float[Array, "t e o"]
+    episode_metrics: Float[Array, "t e o"]
 
 
 class Batch(NamedTuple):
@@ -79,14 +79,14 @@ class Batch(NamedTuple):
     """
 
     obs: Float[Array, "n r f"]
-    view: Float[Array, "n r f2"]
-    legal: Bool[Array, "n r a"]
+    critic_input: Float[Array, "n r f2"]
+    action_mask: Bool[Array, "n r a"]
     alive: Float[Array, "n r"]
     """1 where the agent acts, 0 where it is dead."""
-    start: Bool[Array, "n r"]
-    actor_memory: Float[Array, "n c h"]
+    episode_start: Bool[Array, "n r"]
+    actor_hidden: Float[Array, "n c h"]
     """Memory at the beginning of the chunk, as it was in the rollout."""
-    critic_memory: Float[Array, "n c h"]
+    critic_hidden: Float[Array, "n c h"]
     action: Any
     log_prob: Float[Array, "n r"]
     value: Float[Array, "n r"]

@@ -27,8 +27,6 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")
 if "XLA_FLAGS" not in os.environ and accepted(FAST_COMPILE):
     os.environ["XLA_FLAGS"] = FAST_COMPILE  # inherited by workers, read when JAX is imported
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))  # also imported as modules
-
 from jaxtyping import install_import_hook  # noqa: E402
 
 # Every annotated shape and type of the package is checked while it is traced under test.

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fp3o.envs.registry import find
+from fp3o.envs.registry import get_task
 from fp3o.sharing.auto import NUM_ENVS, auto_sharing, differences
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -32,7 +32,7 @@ def draw(folder: Path = ASSETS) -> Path:
     for axes, (task, names) in zip(
         canvas.figure.subplots(1, len(TEAMS)), TEAMS.items(), strict=True
     ):
-        env = find(task).env(None, NUM_ENVS)
+        env = get_task(task).vec_env(None, NUM_ENVS)
         square(axes, task, names, differences(env), auto_sharing(env))
     path = folder / "auto-sharing.png"
     canvas.print_png(str(path))

@@ -66,7 +66,7 @@ def grid(axes: Axes, left: float, low: float, stage: Stage) -> None:
             arrow(axes, (left - 2.3, y), (left - 0.3, y), colour=AGENTS[i])
             write(axes, (left - 3.0, y), str(i), fontsize=6.5, colour=FAINT)
     who = "everyone" if len(agents) == TEAM else f"agent {agents[0]}"
-    clip = "" if stage.clip[0] == 1 else f", clip x {stage.clip[0]:.3g}"
+    clip = "" if stage.clip_factor[0] == 1 else f", clip x {stage.clip_factor[0]:.3g}"
     gate = ", if the condition holds" if stage.gated else ""
     write(axes, (left + 4, low + 10.5), who + clip + gate, fontsize=8)
 

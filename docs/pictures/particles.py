@@ -7,7 +7,7 @@ import numpy as np
 from pen import ASSETS
 from PIL import Image
 
-from fp3o.envs.registry import find
+from fp3o.envs.registry import get_task
 
 NAMES = ("simple_speaker_listener", "simple_reference", "simple_spread")
 KEY, STEP = 2, 4
@@ -26,16 +26,16 @@ def draw(folder: Path = ASSETS) -> Path:
 
 def shot(name: str) -> np.ndarray:
     """A task after some steps."""
-    task = find(f"mpe/{name}")
-    env, game = task.env(None, 1), task.game()
-    assert task.scripted is not None
-    assert task.picture is not None
-    plan = jax.jit(task.scripted(game)["planner"])
+    task = get_task(f"mpe/{name}")
+    env, game = task.vec_env(None, 1), task.env()
+    assert task.baselines is not None
+    assert task.render is not None
+    plan = jax.jit(task.baselines(game)["planner"])
     state, _ = env.reset(jax.random.key(KEY))
     for number in range(STEP):
         action = plan(jax.tree.map(lambda x: x[0], state[0]), jax.random.key(number))
         state, _ = env.step(state, action[None])
-    return task.picture(game, state, "played by the planner")
+    return task.render(game, state, "played by the planner")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pen import (
     write,
 )
 
-from fp3o.sharing.schemes import components, share
+from fp3o.sharing.schemes import components, layer_groups
 
 KINDS = (0, 0, 1, 1)
 LAYERS = ("hidden 1", "hidden 2", "output")
@@ -49,7 +49,7 @@ def draw(folder: Path = ASSETS) -> Path:
 
 def panel(axes: Axes, left: float, name: str, spec: Spec) -> None:
     """The agents, their ways through the layers, and the groups of every layer."""
-    maps = share(spec, KINDS, len(LAYERS))
+    maps = layer_groups(spec, KINDS, len(LAYERS))
     middle = left + 1.5 * STEP
     short = len(name) < 20
     write(axes, (middle, 34), name if short else "one map a layer", fontsize=10.5, bold=True,

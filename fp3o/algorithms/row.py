@@ -25,7 +25,7 @@ class Stage(NamedTuple):
     member: Float[Array, "*s k"]
     """1 for an agent of the stage, 0 for padding of a smaller block."""
     coupling: Float[Array, "*s k n"]
-    clip: Float[Array, "*s k"]
+    clip_factor: Float[Array, "*s k"]
     """Factor of the clip range ε."""
     gated: Bool[Array, "*s"]
     """Run only if the condition holds."""
@@ -37,16 +37,16 @@ class Stage(NamedTuple):
 class Algorithm:
     """A row of the table; `dataclasses.replace` makes a variant."""
 
-    schedule: str = "together"
+    schedule: str = "simultaneous"
     """Stages, one of `SCHEDULES`: all at once (`together`); all at once and coupled (`jointly`);
     FP3O's two steps (`pipelines`); one block after another (`in_turn`); or one's own."""
     surrogate: str = "clip_own"
     """What the clip bounds, one of `SURROGATES`: the agent's own ratio (`clip_own`); its product
     with the others' (`clip_product`: A2PO, CoPPO); the joint ratio with gradients through every
     agent (`joint`: CoPPO's own code); or one's own."""
-    view: Literal["state", "obs"] = "state"
+    critic_input: Literal["state", "obs"] = "state"
     """What the critic sees: the global state, or the agent's observation (IPPO)."""
-    live: bool = False
+    refresh_ratios: bool = False
     """Couple to the others as they change at every minibatch, not as they were at the start."""
     inner_clip: float | None = None
     """Clip the others' product to 1 ± inner_clip·ε (the double clip); None: not at all."""
@@ -55,11 +55,11 @@ class Algorithm:
     """Order of the turns: random, or by turns the largest advantage left and a random agent."""
     blocks: int | None = None
     """Number of near-equal blocks that take turns; None: every agent alone."""
-    sweeps: int = 1
+    rounds: int = 1
     """Rounds of turns in an iteration; the epochs are dealt out over the rounds."""
     clip_slope: float = 0.0
     """w of ε_k = ε (w k/n + 1 - w): agents early in the order are clipped tighter."""
-    traced: bool = False
+    correct_advantages: bool = False
     """Re-estimate advantages and targets under the agents updated before (A2PO)."""
     critic_passes: int = 1
     """Passes of the critic over the data in an epoch."""
@@ -72,7 +72,7 @@ class Algorithm:
     """Whether the dependent step needs the condition."""
     dependent_epochs: int | None = None
     """Epochs of the dependent step; None: as many as the independent step's (D1)."""
-    uncertified: Literal["keep", "revert"] = "keep"
+    on_failed_condition: Literal["keep", "revert"] = "keep"
     """When the condition fails: keep the intermediate policies (the paper) or go back."""
     critic_always: bool = False
     """Train the critic in the dependent step even when its gate is shut (D2)."""

@@ -17,7 +17,7 @@ Schedule = Callable[[Array, Array, int, Algorithm], Stage]
 SCHEDULES: dict[str, Schedule] = {}
 
 
-def schedule(function: Schedule) -> Schedule:
+def register_schedule(function: Schedule) -> Schedule:
     """Let rows name this function as their schedule."""
     return _entered(SCHEDULES, function)
 
@@ -30,35 +30,35 @@ def _entered(table: dict[str, Any], function: Any) -> Any:
     return function
 
 
-@schedule
-def together(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
+@register_schedule
+def simultaneous(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """One stage: everyone at once, nobody coupled (IPPO, MAPPO)."""
-    return everyone(np.zeros((1, score.size, score.size)), [epochs])
+    return whole_team_stages(np.zeros((1, score.size, score.size)), [epochs])
 
 
-@schedule
-def jointly(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
+@register_schedule
+def coupled(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """One stage: everyone at once, each coupled to all others (CoPPO)."""
-    return everyone(1.0 - np.eye(score.size)[None], [epochs])
+    return whole_team_stages(1.0 - np.eye(score.size)[None], [epochs])
 
 
-@schedule
+@register_schedule
 def pipelines(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """The independent step, then the dependent step under its gate (Algorithm 1, lines 4-9)."""
     alone, coupled = np.zeros((score.size, score.size)), 1.0 - np.eye(score.size)
     if row.steps == "independent":
-        return everyone(alone[None], [epochs])
+        return whole_team_stages(alone[None], [epochs])
     later = epochs if row.dependent_epochs is None else row.dependent_epochs
-    return everyone(np.stack([alone, coupled]), [epochs, later], gated=row.gated)
+    return whole_team_stages(np.stack([alone, coupled]), [epochs, later], gated=row.gated)
 
 
-@schedule
-def in_turn(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
+@register_schedule
+def sequential(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
     """Blocks of agents one after another, each coupled to those who came before it."""
-    keys = jax.random.split(key, row.sweeps)
+    keys = jax.random.split(key, row.rounds)
     rounds = [_round(k, score, row, later=j > 0) for j, k in enumerate(keys)]
     stages = jax.tree.map(lambda *parts: jnp.concatenate(parts), *rounds)
-    return stages._replace(epochs=np.full(len(stages.gated), -(-epochs // row.sweeps)))
+    return stages._replace(epochs=np.full(len(stages.gated), -(-epochs // row.rounds)))
 
 
 def _round(key: Array, score: Array, row: Algorithm, later: bool) -> Stage:
@@ -78,13 +78,13 @@ def _round(key: Array, score: Array, row: Algorithm, later: bool) -> Stage:
         agents=agents,
         member=jnp.asarray(member, float),
         coupling=jnp.asarray(others & (came_before | later), float),
-        clip=jnp.asarray(slope, float),
+        clip_factor=jnp.asarray(slope, float),
         gated=jnp.zeros(len(blocks), bool),
         epochs=np.zeros(len(blocks), int),
     )
 
 
-def everyone(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> Stage:
+def whole_team_stages(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> Stage:
     """Stages of the whole team; if gated, all but the first need the condition."""
     num_stages, num_agents, _ = coupling.shape
     ones = jnp.ones((num_stages, num_agents))
@@ -92,13 +92,13 @@ def everyone(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> St
         agents=jnp.tile(jnp.arange(num_agents), (num_stages, 1)),
         member=ones,
         coupling=jnp.asarray(coupling, float),
-        clip=ones,
+        clip_factor=ones,
         gated=jnp.asarray(np.arange(num_stages) > 0) & gated,
         epochs=np.array(epochs),
     )
 
 
-class Timetable(NamedTuple):
+class StageFacts(NamedTuple):
     """What is known of a schedule before anything is compiled."""
 
     whole_team: bool
@@ -110,7 +110,7 @@ class Timetable(NamedTuple):
 
 
 @cache
-def timetable(row: Algorithm, num_agents: int, epochs: int) -> Timetable:
+def stage_facts(row: Algorithm, num_agents: int, epochs: int) -> StageFacts:
     """Lay down a schedule once to see what kind it is, and whether it is well made."""
     with jax.ensure_compile_time_eval():
         key, score = jax.random.key(0), jnp.zeros(num_agents)
@@ -118,7 +118,7 @@ def timetable(row: Algorithm, num_agents: int, epochs: int) -> Timetable:
         _check_stage(row.schedule, stage, num_agents)
         team = jnp.broadcast_to(jnp.arange(num_agents), (len(stage.gated), num_agents))
         whole = jnp.array_equal(stage.agents, team) and (stage.member == 1).all()
-        return Timetable(bool(whole), bool(stage.gated.any()), bool(np.ptp(stage.epochs)))
+        return StageFacts(bool(whole), bool(stage.gated.any()), bool(np.ptp(stage.epochs)))
 
 
 def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
@@ -129,7 +129,11 @@ def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
         raise ValueError(f"the schedule {name!r}: `epochs` must be a NumPy array, known in advance")
     num_stages, most = stage.agents.shape
     wanted = {"coupling": (num_stages, most, num_agents), "gated": (num_stages,)}
-    wanted |= {"epochs": (num_stages,), "member": (num_stages, most), "clip": (num_stages, most)}
+    wanted |= {
+        "epochs": (num_stages,),
+        "member": (num_stages, most),
+        "clip_factor": (num_stages, most),
+    }
     for part, shape in wanted.items():
         if (given := np.shape(getattr(stage, part))) != shape:
             raise ValueError(f"the schedule {name!r}: `{part}` must be {shape}, it is {given}")

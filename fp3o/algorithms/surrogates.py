@@ -14,38 +14,38 @@ Surrogate = Callable[[Array, Array, Array, Array, Scalar | None], Array]
 SURROGATES: dict[str, Surrogate] = {}
 
 
-def surrogate(function: Surrogate) -> Surrogate:
+def register_surrogate(function: Surrogate) -> Surrogate:
     """Let rows name this function as their surrogate."""
     return _entered(SURROGATES, function)
 
 
-def bounded(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
+def clip_around_one(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
     """Clip to 1 ± width; None: as it is."""
     return x if width is None else jnp.clip(x, 1.0 - width, 1.0 + width)
 
 
-@surrogate
+@register_surrogate
 def clip_own(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
     """W min(r A, clip(r) A), the weight W = clip(Π_j r_j) outside the clip (HAPPO, FP3O)."""
-    weighted = bounded(others, inner) * advantage
-    return jnp.minimum(ratio * weighted, bounded(ratio, clip) * weighted)
+    weighted = clip_around_one(others, inner) * advantage
+    return jnp.minimum(ratio * weighted, clip_around_one(ratio, clip) * weighted)
 
 
-@surrogate
+@register_surrogate
 def clip_product(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
     """min(r W A, clip(r W) A): the product itself is clipped (A2PO, CoPPO)."""
-    product = ratio * bounded(others, inner)
-    return jnp.minimum(product * advantage, bounded(product, clip) * advantage)
+    product = ratio * clip_around_one(others, inner)
+    return jnp.minimum(product * advantage, clip_around_one(product, clip) * advantage)
 
 
-@surrogate
+@register_surrogate
 def joint(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
     """min(r Π r_j A, clip(r clip(Π r_j)) A), differentiated through all agents (CoPPO's code)."""
-    clipped = bounded(ratio * bounded(others, inner), clip)
+    clipped = clip_around_one(ratio * clip_around_one(others, inner), clip)
     return jnp.minimum(ratio * others * advantage, clipped * advantage)

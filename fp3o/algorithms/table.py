@@ -12,23 +12,23 @@ from fp3o.errors import nearest
 from fp3o.imports import load
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "ippo": Algorithm(view="obs"),
+    "ippo": Algorithm(critic_input="obs"),
     "mappo": Algorithm(),
-    "coppo": Algorithm("jointly", "clip_product", live=True, inner_clip=0.5),
-    "happo": Algorithm("in_turn"),
+    "coppo": Algorithm("coupled", "clip_product", refresh_ratios=True, inner_clip=0.5),
+    "happo": Algorithm("sequential"),
     "a2po": Algorithm(
-        "in_turn", "clip_product", inner_clip=0.5, order="semi_greedy", clip_slope=0.5,
-        traced=True, critic_passes=2,
+        "sequential", "clip_product", inner_clip=0.5, order="semi_greedy", clip_slope=0.5,
+        correct_advantages=True, critic_passes=2,
     ),
     "fp3o": Algorithm("pipelines"),
 }  # fmt: skip
 """The table."""
 
-HOMES: dict[str, str] = {}
+REGISTERED_IN: dict[str, str] = {}
 """Where rows of one's own come from: name -> the module that registers it."""
 
 
-def register(name: str, row: Algorithm, home: str) -> Algorithm:
+def register_algorithm(name: str, row: Algorithm, home: str) -> Algorithm:
     """Add a row of one's own to the table: from then on it has a name like the others.
 
     `home` is the module that does so, its `__name__`: a run keeps `my_module:careful`, and imports
@@ -36,14 +36,14 @@ def register(name: str, row: Algorithm, home: str) -> Algorithm:
     """
     if not name.isidentifier():
         raise ValueError(f"an algorithm's name is a word of letters, digits and _, got {name!r}")
-    if name in ALGORITHMS and name not in HOMES:
+    if name in ALGORITHMS and name not in REGISTERED_IN:
         raise ValueError(f"{name!r} is one of fp3o's own algorithms: choose another name")
-    HOMES[name], ALGORITHMS[name] = home, row
+    REGISTERED_IN[name], ALGORITHMS[name] = home, row
     return row
 
 
-def algorithm(text: str) -> Algorithm:
-    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:uncertified=revert`.
+def parse_algorithm(text: str) -> Algorithm:
+    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:on_failed_condition=revert`.
 
     `my_module:careful` is a row that this module registers.
     """
@@ -73,7 +73,7 @@ def _change(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def spell(row: Algorithm) -> str:
+def algorithm_name(row: Algorithm) -> str:
     """The shortest text from which `algorithm` makes this row, in any process."""
     ways = sorted(_spellings(row))
     if not ways:
@@ -98,5 +98,5 @@ def _spellings(row: Algorithm) -> Iterator[tuple[int, str]]:
             continue
         words = (v if isinstance(v, str) else json.dumps(v) for v in changed.values())
         pairs = map("=".join, zip(changed, words, strict=True))
-        home = f"{HOMES[name]}:" if name in HOMES else ""
+        home = f"{REGISTERED_IN[name]}:" if name in REGISTERED_IN else ""
         yield len(changed), home + name + ":" * bool(changed) + ",".join(pairs)

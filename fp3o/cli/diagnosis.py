@@ -78,7 +78,7 @@ def _tasks() -> list[Finding]:
         for variant in task.variants:
             name = f"{task.name}:{variant}" if len(task.variants) > 1 else task.name
             try:
-                _play(task.game(variant))
+                _play(task.env(variant))
                 well += 1
             except Exception as error:
                 findings.append(Finding(name, False, True, repr(error), "pip install -U fp3o"))
@@ -89,13 +89,13 @@ def _play(game: Any) -> None:
     import jax
     import jax.numpy as jnp
 
-    from fp3o.envs.api import HostGame
+    from fp3o.envs.api import HostEnv
 
     mask, widths = game.spec.actions.mask, getattr(game.spec.actions, "widths", None)
     shape = (len(mask), len(widths) if widths else mask.shape[1])
     action = jnp.zeros(shape, int if widths else float)
-    if isinstance(game, HostGame):
-        env = game.batch(1)
+    if isinstance(game, HostEnv):
+        env = game.vectorise(1)
         env.step(env.reset(jax.random.key(0))[0], action[None])
     else:
         jax.eval_shape(lambda key: game.step(game.reset(key), action, key), jax.random.key(0))

@@ -43,9 +43,9 @@ class Experiment:
 def experiment(argv: Sequence[str]) -> int:
     """A table or figure of the paper again, or one beyond it: train what is missing, show it."""
     options = ask(Experiment, argv, "experiment", experiment)
-    from fp3o.experiments.framework.session import Order, overview, perform
+    from fp3o.experiments.framework.session import Order, overview, run_experiment
 
     if options.name == "list":
         Console().print(overview())
         return 0
-    return perform(Order(**vars(options)))
+    return run_experiment(Order(**vars(options)))

@@ -59,10 +59,10 @@ def check(argv: Sequence[str]) -> int:
         found = check_env(env, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
         problems = [problem._asdict() for problem in found.problems]
-        print(json.dumps({"well": found.well, "problems": problems, **found.numbers}, indent=2))
+        print(json.dumps({"well": found.ok, "problems": problems, **found.numbers}, indent=2))
     else:
         print(found)
-    return int(not found.well)
+    return int(not found.ok)
 
 
 @dataclass

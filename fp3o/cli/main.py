@@ -60,10 +60,10 @@ def keep_compiled() -> None:
 
 def known_errors() -> tuple[type[Exception], ...]:
     """Errors whose message is all that a person needs; others are ours, and keep their trace."""
-    from fp3o.envs.workers.protocol import WorkersError
+    from fp3o.envs.workers.protocol import WorkerPoolError
     from fp3o.runs.directory import RunError
 
-    return (ValueError, RunError, WorkersError, MissingExtraError, NonFiniteError, OSError)
+    return (ValueError, RunError, WorkerPoolError, MissingExtraError, NonFiniteError, OSError)
 
 
 def complain(text: str) -> None:

@@ -15,8 +15,8 @@ from fp3o.cli.options import Count, ask
 def train(argv: Sequence[str]) -> int:
     """Train a team on a task; without arguments, a demo."""
     from fp3o.runs.progress import display
-    from fp3o.runs.run import arrange, settle, start
-    from fp3o.runs.settings import change
+    from fp3o.runs.run import configure, resolve, start
+    from fp3o.runs.settings import with_settings
 
     words = with_variant(list(argv))
     task = words[0] if words and not words[0].startswith("-") else None
@@ -25,7 +25,7 @@ def train(argv: Sequence[str]) -> int:
     early.add_argument("--preset")
     early.add_argument("--config")
     told, _ = early.parse_known_args(words)
-    plan = arrange(task, told.preset, told.config, {})
+    plan = configure(task, told.preset, told.config, {})
     words = [plan.task, *words[1:]] if task else words
     options = ask(train_options(plan), words, "train", train)
     if options.task != plan.task:
@@ -34,7 +34,7 @@ def train(argv: Sequence[str]) -> int:
     for group in (options.run, options.learner, options.rates):
         chosen |= vars(group)
     style = "quiet" if options.quiet else "auto"
-    run = start(settle(change(plan, chosen)), options.out, display(style), options.loggers)
+    run = start(resolve(with_settings(plan, chosen)), options.out, display(style), options.loggers)
     return conclude(run, options.quiet)
 
 
@@ -60,9 +60,12 @@ def with_variant(words: list[str]) -> list[str]:
 def train_options(plan: Any) -> type:
     """The options of `train`: every setting, with the plan's values as defaults."""
     from fp3o.runs.loggers import LOGGERS
-    from fp3o.runs.settings import GROUPS, SETTINGS, flatten
+    from fp3o.runs.settings import GROUPS, SETTINGS, settings_of
 
-    values, about_task = flatten(plan), tyro.conf.arg(help=SETTINGS["task"].help, metavar="TASK")
+    values, about_task = (
+        settings_of(plan),
+        tyro.conf.arg(help=SETTINGS["task"].help, metavar="TASK"),
+    )
     fields: list[Any] = [
         ("task", Annotated[tyro.conf.Positional[str], about_task], field(default=plan.task)),
         _option("out", str | None, "Directory of the run; none: a new one under runs/."),

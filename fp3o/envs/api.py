@@ -1,91 +1,134 @@
-"""What fp3o asks of an environment, and how a single pure game becomes a batch of them."""
+"""The environment contracts: one environment as pure functions, on the host, or a batch of them.
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+| class     | what it is                                                       | who writes one     |
+|-----------|------------------------------------------------------------------|--------------------|
+| `Env`     | one environment as pure JAX functions                            | most task authors  |
+| `HostEnv` | a task simulated on the host, which makes its own batches        | adapters, MuJoCo   |
+| `VecEnv`  | a batch of environments with automatic resets; what is trained on | `fp3o.make` returns one |
 
+Derive from the class. Everything optional is declared here with its default, so nobody has to ask
+whether an environment has a member.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from fp3o.errors import UserError
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 Act = Callable[..., Any]
-"""Chooses actions `(e, n, d)` on the host by the step's number, `obs`, `legal` and `start`."""
+"""Chooses actions `(e, n, d)` on the host from the step index, `obs`, `action_mask` and
+`episode_start`."""
 
 
-@runtime_checkable
-class Env(Protocol):
-    """A batch of `e` environments that begin new episodes by themselves."""
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The task's facts."""
-        ...
-
-    @property
-    def num_envs(self) -> int:
-        """The size of the batch, `e`."""
-        ...
-
-    @property
-    def traced(self) -> bool:
-        """Whether JAX may trace `step`; if not, it is called on the host, with NumPy arrays."""
-        ...
-
-    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
-        """Begin an episode in every environment.
-
-        On the host, with several seeds, there is a key for each; it has an equal part of them.
-        """
-        ...
-
-    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
-        """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
-        ...
-
-
-class Sight(NamedTuple):
-    """What the agents of one environment see."""
+class Observation(NamedTuple):
+    """What the agents of one environment observe."""
 
     obs: Float[Array, "n f"]
     state: Float[Array, "n f2"]
-    legal: Bool[Array, "n a"]
+    """Input of a centralised critic, one row per agent."""
+    action_mask: Bool[Array, "n a"]
     alive: Bool[Array, " n"]
 
 
-@runtime_checkable
-class Game(Protocol):
-    """One environment as pure functions; `Vectorised` makes a batch of it.
+class _TaskBase(ABC):
+    """Members that `Env` and `HostEnv` have in common."""
 
-    A game whose spec names `outcomes` also has `outcome(state)`, an array of these numbers.
-    """
+    spec: EnvSpec
+    """Number of agents, sizes of observations and actions; an attribute or a property."""
+    max_episode_steps: int
+    """Upper bound on the length of an episode; an attribute or a property."""
+    renderable: bool = False
+    """Whether `render` draws something."""
+    step_seconds: float | None = None
+    """Simulated time per step, in seconds; None: the task has no clock."""
 
-    @property
-    def spec(self) -> EnvSpec:
-        """The task's facts."""
-        ...
 
+class Env(_TaskBase):
+    """One environment as pure functions of its state; `VmapEnv` makes a batch of it."""
+
+    @abstractmethod
     def reset(self, key: PRNGKeyArray) -> Any:
-        """The state in which an episode begins."""
-        ...
+        """Sample the initial state of an episode."""
 
+    @abstractmethod
     def step(self, state: Any, action: Array, key: PRNGKeyArray) -> tuple[Any, Array, Array, Array]:
         """Next state, reward `(n,)`, terminated, truncated."""
-        ...
 
-    def sight(self, state: Any) -> Sight:
-        """What the agents see in this state."""
-        ...
+    @abstractmethod
+    def observe(self, state: Any) -> Observation:
+        """What the agents observe in this state."""
+
+    def episode_metrics(self, state: Any) -> Float[Array, " o"]:
+        """The numbers that `EnvSpec.episode_metrics` names, read when an episode ends."""
+        return jnp.zeros(0)
+
+    def render(self, state: Any, caption: str) -> np.ndarray:
+        """The state as an RGB image `(height, width, 3)`, uint8."""
+        raise UserError(f"{self.spec.name} cannot be rendered")
 
 
-@runtime_checkable
-class HostGame(Protocol):
-    """A task whose batches of environments live on the host."""
+class HostEnv(_TaskBase):
+    """A task whose environments are simulated on the host, in batches."""
 
-    @property
-    def spec(self) -> EnvSpec:
-        """The task's facts."""
-        ...
+    @abstractmethod
+    def vectorise(self, num_envs: int) -> "VecEnv":
+        """Make a batch of environments that are stepped together."""
 
-    def batch(self, num_envs: int) -> Env:
-        """Environments that are stepped together."""
-        ...
+    def with_rendering(self) -> "HostEnv":
+        """The same task, made so that its batches can be rendered."""
+        return self
+
+
+class VecEnv(ABC):
+    """A batch of `e` environments that start new episodes by themselves."""
+
+    jittable: ClassVar[bool] = False
+    """Whether JAX may trace `step`; if not, it is called on the host with NumPy arrays."""
+    num_envs: int
+    """Number of environments, `e`."""
+    spec: EnvSpec
+    """Number of agents, sizes of observations and actions; an attribute or a property."""
+
+    @abstractmethod
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Start an episode in every environment.
+
+        On the host, with several seeds, there is one key per seed, each for an equal share of the
+        environments.
+        """
+
+    @abstractmethod
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Apply the actions `(e, n, d)`; where an episode ends, the next one starts."""
+
+    def rollout(self, state: Any, now: TimeStep, act: Act, num_steps: int) -> tuple[Any, TimeStep]:
+        """Step `num_steps` times on the host: the last state and all time steps, `now` first.
+
+        `act(t, obs, action_mask, episode_start)` chooses the actions of step `t`. Environments that
+        can do this faster than step by step override it.
+        """
+        steps = [np.empty((num_steps + 1, *x.shape), x.dtype) for x in map(np.asarray, now)]
+        for t in range(num_steps + 1):
+            for kept, x in zip(steps, now, strict=True):
+                kept[t] = x
+            if t < num_steps:
+                state, now = self.step(state, act(t, now.obs, now.action_mask, now.episode_start))
+        return state, TimeStep._make(steps)
+
+    def render(self, state: Any, caption: str) -> np.ndarray:
+        """The first environment as an RGB image `(height, width, 3)`, uint8."""
+        raise UserError(f"{self.spec.name} cannot be rendered")
+
+    def failure_counts(self) -> Mapping[str, int]:
+        """Failures of worker processes so far, by metric name; empty where there are none."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Release what the environments hold: processes, files, windows."""

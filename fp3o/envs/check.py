@@ -13,15 +13,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from fp3o.envs.api import Env, Game, HostGame
-from fp3o.envs.random_play import Problem, Record, _WrongShapeError, play_at_random
-from fp3o.envs.vectorise import batch_of
+from fp3o.envs.api import Env, HostEnv, VecEnv
+from fp3o.envs.random_play import Problem, RandomPlay, _WrongShapeError, play_at_random
+from fp3o.envs.vectorise import vectorise
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 
 @dataclass(frozen=True)
-class Checkup:
+class EnvReport:
     """What was found, and what was measured."""
 
     spec: EnvSpec
@@ -29,13 +29,13 @@ class Checkup:
     numbers: dict[str, float] = field(default_factory=dict)
 
     @property
-    def well(self) -> bool:
+    def ok(self) -> bool:
         """Whether nothing stands against training."""
         return all(problem.level != "error" for problem in self.problems)
 
     def __str__(self) -> str:
         """The whole report in plain text."""
-        verdict = "fit for training" if self.well else "not fit for training"
+        verdict = "fit for training" if self.ok else "not fit for training"
         lines = [f"{self.spec.name}: {verdict}"]
         for level, what, cure in self.problems:
             lines += [f"  {level}: {what}", *([f"    cure: {cure}"] if cure else [])]
@@ -44,8 +44,8 @@ class Checkup:
 
 
 def check_env(
-    env: str | Game | HostGame | Env, *, num_envs: int = 4, steps: int = 200, seed: int = 0
-) -> Checkup:
+    env: str | Env | HostEnv | VecEnv, *, num_envs: int = 4, steps: int = 200, seed: int = 0
+) -> EnvReport:
     """Play an environment at random and report everything that does not fit.
 
     Args:
@@ -57,42 +57,44 @@ def check_env(
     batch = _batch(env, num_envs)
     promises = [*_promises(batch.spec)]
     if any(problem.level == "error" for problem in promises):
-        return Checkup(batch.spec, promises)
+        return EnvReport(batch.spec, promises)
     try:
         first = play_at_random(batch, steps, seed)
     except _WrongShapeError as wrong:
-        return Checkup(batch.spec, [*promises, *wrong.problems])
+        return EnvReport(batch.spec, [*promises, *wrong.problems])
     except Exception as error:
         what = f"playing it raises {type(error).__name__}: {error}"
-        return Checkup(batch.spec, [*promises, Problem("error", what, "see the error's own words")])
+        return EnvReport(
+            batch.spec, [*promises, Problem("error", what, "see the error's own words")]
+        )
     problems = [
         *promises,
-        *_numbers(batch.spec, first.seen),
-        *_masks(batch.spec, first.seen),
-        *_ends(batch.spec, first.seen),
-        *_outcomes(batch.spec, first.seen),
+        *_numbers(batch.spec, first.steps),
+        *_masks(batch.spec, first.steps),
+        *_ends(batch.spec, first.steps),
+        *_outcomes(batch.spec, first.steps),
         *_kept(first.state),
         *_repeats(batch, first, steps, seed),
     ]
-    ends = int((first.seen.terminated | first.seen.truncated)[1:].sum())
+    ends = int((first.steps.terminated | first.steps.truncated)[1:].sum())
     numbers = {
         "steps/s": steps * batch.num_envs / first.seconds,
         "episodes": ends,
         "bytes of a state": _size(first.state) / batch.num_envs,
-        "mean reward": float(np.mean(first.seen.reward[1:])),
+        "mean reward": float(np.mean(first.steps.reward[1:])),
     }
-    return Checkup(batch.spec, problems, numbers)
+    return EnvReport(batch.spec, problems, numbers)
 
 
-def _batch(env: str | Game | HostGame | Env, num_envs: int) -> Env:
+def _batch(env: str | Env | HostEnv | VecEnv, num_envs: int) -> VecEnv:
     if isinstance(env, str):
-        from fp3o.envs.registry import locate
+        from fp3o.envs.registry import parse_task
 
-        task, variant = locate(env)
-        return task.env(variant, num_envs)
-    if hasattr(env, "traced"):
+        task, variant = parse_task(env)
+        return task.vec_env(variant, num_envs)
+    if isinstance(env, VecEnv):
         return env  # pyright: ignore
-    return batch_of(env, num_envs)  # pyright: ignore
+    return vectorise(env, num_envs)  # pyright: ignore
 
 
 def _promises(spec: EnvSpec) -> Iterator[Problem]:
@@ -130,7 +132,7 @@ def _size(state: Any) -> int:
 
 def _numbers(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
     """Finite, and of a size networks can live with."""
-    for name in ("obs", "state", "final_obs", "final_state", "reward", "outcome"):
+    for name in ("obs", "state", "final_obs", "final_state", "reward", "episode_metrics"):
         values = getattr(seen, name)
         if not np.isfinite(values).all():
             place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
@@ -156,7 +158,7 @@ def _masks(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
         return
     begin = 0
     for d, width in enumerate(spec.actions.widths):
-        own = (seen.legal & spec.actions.mask)[..., begin : begin + width]
+        own = (seen.action_mask & spec.actions.mask)[..., begin : begin + width]
         stuck = np.argwhere(~own.any(-1))
         begin += width
         if len(stuck):
@@ -186,9 +188,9 @@ def _ends(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
             "error", "episodes are truncated, but EnvSpec.truncates is False",
             "set truncates=True, or the value after the cut is taken for 0",
         )  # fmt: skip
-    if not seen.start[0].all():
+    if not seen.episode_start[0].all():
         yield Problem("error", "start is not True after reset", "start marks first observations")
-    if (seen.start[1:] != ended[1:]).any():
+    if (seen.episode_start[1:] != ended[1:]).any():
         yield Problem(
             "error", "start does not follow the ends of episodes",
             "step begins the next episode by itself and says start=True: memories depend on it",
@@ -218,24 +220,24 @@ def _ends(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
 
 
 def _outcomes(spec: EnvSpec, seen: TimeStep) -> Iterator[Problem]:
-    if "won" in spec.outcomes:
-        won = seen.outcome[..., spec.outcomes.index("won")]
+    if "won" in spec.episode_metrics:
+        won = seen.episode_metrics[..., spec.episode_metrics.index("won")]
         if not np.isin(won, (0, 1)).all():
             yield Problem(
                 "error", "the outcome `won` is neither 0 nor 1", "1 for a victory, else 0"
             )
 
 
-def _repeats(env: Env, first: Record, steps: int, seed: int) -> Iterator[Problem]:
+def _repeats(env: VecEnv, first: RandomPlay, steps: int, seed: int) -> Iterator[Problem]:
     """The same keys and actions give the same path, other keys another one."""
     again, other = (play_at_random(env, steps, s, first.actions) for s in (seed, seed + 1))
-    if (name := _difference(first.seen, again.seen)) is not None:
+    if (name := _difference(first.steps, again.steps)) is not None:
         yield Problem(
-            "error" if env.traced else "warning",
+            "error" if env.jittable else "warning",
             f"{name} differs when the same is played again with the same key",
             "draw all randomness from the key that is given; runs cannot be repeated otherwise",
         )
-    if _difference(first.seen, other.seen) is None:
+    if _difference(first.steps, other.steps) is None:
         yield Problem(
             "note", "another key changes nothing: every episode is the same under equal actions"
         )

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from fp3o.envs.api import Env
+from fp3o.envs.api import VecEnv
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
@@ -20,13 +20,13 @@ class Problem(NamedTuple):
     """`error`: training would fail or learn something wrong; `warning`: probably; `note`: a fact
     worth knowing."""
     what: str
-    cure: str = ""
+    fix: str = ""
 
 
-class Record(NamedTuple):
+class RandomPlay(NamedTuple):
     """A stretch of play: what was seen, `(t + 1, e, ...)`, and what it took."""
 
-    seen: TimeStep
+    steps: TimeStep
     actions: np.ndarray
     seconds: float
     state: Any
@@ -39,14 +39,20 @@ class _WrongShapeError(Exception):
         self.problems = problems
 
 
-def play_at_random(env: Env, steps: int, seed: int, actions: np.ndarray | None = None) -> Record:
+def play_at_random(
+    env: VecEnv, steps: int, seed: int, actions: np.ndarray | None = None
+) -> RandomPlay:
     """A stretch of play with random legal actions, or given ones."""
-    random, step = np.random.default_rng(seed), jax.jit(env.step) if env.traced else env.step
+    random, step = np.random.default_rng(seed), jax.jit(env.step) if env.jittable else env.step
     state, now = env.reset(jax.random.key(seed))
     _refuse_shapes(env, now, "reset")
     first, seen, done, taken = state, [now], [], 0.0
     for t in range(steps):
-        action = draw(env.spec, np.asarray(now.legal), random) if actions is None else actions[t]
+        action = (
+            random_actions(env.spec, np.asarray(now.action_mask), random)
+            if actions is None
+            else actions[t]
+        )
         began = time.perf_counter()
         state, now = jax.block_until_ready(step(state, action))
         taken += (time.perf_counter() - began) if t else 0.0  # the first step may compile
@@ -56,22 +62,24 @@ def play_at_random(env: Env, steps: int, seed: int, actions: np.ndarray | None =
         done.append(action)
     path = TimeStep._make(np.stack([*map(np.asarray, part)]) for part in zip(*seen, strict=True))
     seconds = max(taken, 1e-9) * steps / max(steps - 1, 1)
-    return Record(path, np.stack(done), seconds, first)
+    return RandomPlay(path, np.stack(done), seconds, first)
 
 
-def draw(spec: EnvSpec, legal: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def random_actions(
+    spec: EnvSpec, action_mask: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
     """Legal actions `(e, n, d)`, all equally likely; vectors from the normal distribution."""
     if not isinstance(spec.actions, Discrete):
-        return random.normal(size=legal.shape).astype(np.float32)
+        return random.normal(size=action_mask.shape).astype(np.float32)
     parts, begin = [], 0
     for width in spec.actions.widths:
-        chance = random.random((*legal.shape[:2], width))
-        parts.append(np.where(legal[..., begin : begin + width], chance, -1.0).argmax(-1))
+        chance = random.random((*action_mask.shape[:2], width))
+        parts.append(np.where(action_mask[..., begin : begin + width], chance, -1.0).argmax(-1))
         begin += width
     return np.stack(parts, -1).astype(np.int32)
 
 
-def _refuse_shapes(env: Env, now: TimeStep, when: str) -> None:
+def _refuse_shapes(env: VecEnv, now: TimeStep, when: str) -> None:
     """Arrays of other shapes or kinds than promised make everything else meaningless."""
     spec, e = env.spec, env.num_envs
     n, flag, team = spec.num_agents, (e,), (e, spec.num_agents)
@@ -79,9 +87,9 @@ def _refuse_shapes(env: Env, now: TimeStep, when: str) -> None:
     obs, view = (*team, spec.obs_size), (*team, spec.state_size)
     wanted = (
         obs, view, (*team, choices), team, team, flag, flag, flag, obs, view,
-        (e, len(spec.outcomes)),
+        (e, len(spec.episode_metrics)),
     )  # fmt: skip
-    booleans = {"legal", "alive", "terminated", "truncated", "start"}
+    booleans = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
     problems = []
     for name, shape, found in zip(TimeStep._fields, wanted, now, strict=True):
         kind = "b" if name in booleans else "f"

@@ -1,114 +1,93 @@
-"""The tasks that have a name: how to make one, its settings, its scripted policies, its picture."""
+"""The tasks by name: families found in the folders of `fp3o.envs`, and registered objects."""
 
 import re
-from collections.abc import Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from fp3o.envs.adapters import python as own
-from fp3o.envs.api import Game, HostGame
-from fp3o.envs.mamujoco import catalogue as bodies
-from fp3o.envs.mamujoco.tasks import _body
-from fp3o.envs.mpe.tasks import _particle
-from fp3o.envs.smac import maps as battles
-from fp3o.envs.smac.tasks import _skirmish
-from fp3o.envs.starcraft2.tasks import _real
-from fp3o.envs.task import Task
-from fp3o.envs.toys import matrix as matrices
-from fp3o.envs.toys.probe import PROBES
-from fp3o.envs.toys.tasks import _matrix, _probe
-from fp3o.errors import nearest
+from fp3o.envs.adapters.python import OBJECTS, env_of
+from fp3o.envs.api import VecEnv
+from fp3o.envs.task import Family, Task
+from fp3o.errors import SettingError, nearest
 
-ADAPTERS: Mapping[str, tuple[str, str]] = {
-    "pettingzoo": (
-        "fp3o.envs.adapters.pettingzoo",
-        "a PettingZoo parallel environment, by import path",
-    ),
-    "jaxmarl": ("fp3o.envs.adapters.jaxmarl", "an environment of JaxMARL"),
-    "jumanji": ("fp3o.envs.adapters.jumanji", "a multi-agent environment of Jumanji"),
-    "gymnasium": ("fp3o.envs.adapters.gymnasium", "a Gymnasium environment: a team of one"),
-    "python": ("fp3o.envs.adapters.python", "your own game, by import path"),
-}
-"""Families of tasks from elsewhere: the module whose `make(name, variant)` brings them here."""
+DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
+"""What `fp3o train` trains when no task is named."""
 
-
-def _adapted(family: str, target: str) -> Task:
-    """A task from elsewhere; its options are those of the variant `default`."""
-    path = target.replace(":", ".")
-    # Each of those that are played at once may be a process.
-    build, words = partial(_adapt, family, path), ADAPTERS[family][1]
-    return Task(f"{family}/{path}", words, build, None, together=32)
-
-
-@cache
-def _adapt(family: str, path: str, variant: str) -> Game | HostGame:
-    # One game for all who ask: what is compiled for it is found again.
-    return import_module(ADAPTERS[family][0]).make(path, variant)
-
-
-TASKS: Mapping[str, Task] = {
-    task.name: task
-    for task in (
-        _particle("simple_speaker_listener", "one agent sees the goal and speaks, the other moves"),
-        _particle("simple_reference", "each agent knows the other's goal; both speak and move"),
-        _particle("simple_spread", "three agents cover three landmarks without collisions"),
-        *map(_body, bodies.names()),
-        *map(_skirmish, battles.MAPS),
-        *map(_probe, PROBES),
-        *map(_matrix, matrices.GAMES),
-    )
-}
-"""The tasks by name."""
-
-ADOPTED: dict[str, Task] = {}
+REGISTERED: dict[str, Task] = {}
 """Tasks that are objects of this process."""
 
 
-def adopt(thing: Any) -> Task:
-    """Make a task of an object: a game, a ParallelEnv of PettingZoo, or a function that makes one.
+@cache
+def families() -> Mapping[str, Family]:
+    """Every family by name. Each folder beside this module lists its own in `tasks.FAMILIES`."""
+    package = __name__.rpartition(".")[0]
+    folders = [info.name for info in iter_modules(import_module(package).__path__) if info.ispkg]
+    modules = [import_module(f"{package}.{name}.tasks") for name in folders if name != "workers"]
+    return {family.name: family for module in modules for family in module.FAMILIES}
 
-    `fp3o.train(thing)` does so by itself. Another process that resumes, evaluates or films such a
-    run adopts the object first: it has no import path by which it could be found.
+
+class _Tasks(Mapping[str, Task]):
+    """The listed tasks of all families; each is made when it is looked up."""
+
+    def __getitem__(self, name: str) -> Task:
+        family, _, rest = name.partition("/")
+        if family in families() and rest in families()[family].listed:
+            return get_task(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{family.name}/{name}" for family in families().values() for name in family.listed)
+
+    def __len__(self) -> int:
+        return sum(len(family.listed) for family in families().values())
+
+
+TASKS: Mapping[str, Task] = _Tasks()
+"""The listed tasks by name."""
+
+
+def register_env(env: Any) -> Task:
+    """Make a task of an object: an `Env`, a PettingZoo `ParallelEnv`, or a function that makes one.
+
+    `fp3o.train(env)` does so by itself. Another process that resumes, evaluates or renders such a
+    run registers the object first: it has no import path by which it could be found.
     """
-    game = own.game_of(thing)
-    name = game.spec.name
-    ADOPTED[name] = Task(name, "an object of Python", lambda _: game, None)
-    return ADOPTED[name]
+    env = env_of(env)
+    name = env.spec.name
+    REGISTERED[name] = Task(name, "a Python object", lambda _: env)
+    return REGISTERED[name]
 
 
-def find(name: str) -> Task:
-    """A task by its name; `pettingzoo:my_package.my_env:parallel_env` is one of `ADAPTERS`."""
-    if name in TASKS:
-        return TASKS[name]
-    if name in ADOPTED:
-        return ADOPTED[name]
-    family, _, rest = name.partition("/")
-    if family == bodies.FAMILY and bodies.known(rest):
-        return _body(rest)
-    if family == battles.REAL and rest in battles.MAPS:
-        return _real(rest)
-    if family == own.OBJECTS:
-        raise ValueError(
-            f"{name} is an object of Python that this process does not know: `fp3o.adopt(env)` "
-            "first, or train it by its import path"
+def get_task(name: str) -> Task:
+    """A task by name; `pettingzoo:my_package.my_env:parallel_env` names one by import path."""
+    if name in REGISTERED:
+        return REGISTERED[name]
+    if name.partition("/")[0] == OBJECTS:
+        raise SettingError(
+            f"{name} is a Python object that this process does not know: call "
+            "`fp3o.register_env(env)` first, or train it by its import path"
         )
     family, _, rest = re.sub("[:/]", "/", name, count=1).partition("/")
-    if family in ADAPTERS and rest:
-        return _adapted(family, rest)
-    raise ValueError(f"unknown task {name!r}: {nearest(name, TASKS)}")
+    task = families()[family].get(rest) if family in families() and rest else None
+    if task is None:
+        raise SettingError(f"unknown task {name!r}: {nearest(name, TASKS)}")
+    return task
 
 
-def locate(text: str) -> tuple[Task, str | None]:
-    """The task and the variant that `task:variant` (the name of a spec) stands for."""
-    if text.partition(":")[0] in ADAPTERS:  # an import path, which has colons of its own
-        return find(text), None
-    if text in ADOPTED:
-        return ADOPTED[text], None
+def parse_task(text: str) -> tuple[Task, str | None]:
+    """The task and the variant of `task:variant`, the form that `EnvSpec.name` has."""
+    family = re.split("[:/]", text, maxsplit=1)[0]
+    if text.startswith(f"{family}:") and family in families():  # an import path has colons too
+        return get_task(text), None
+    if text in REGISTERED:
+        return REGISTERED[text], None
     name, _, variant = text.partition(":")
-    return find(name), variant or None
+    return get_task(name), variant or None
 
 
-def make(name: str, variant: str | None = None) -> Any:
-    """A named task: a pure game, ready for `Vectorised`, or one that makes its own batches."""
-    return find(name).game(variant)
+def make(name: str, num_envs: int = 1, *, variant: str | None = None) -> VecEnv:
+    """A batch of `num_envs` environments of a task, `mpe/simple_spread` or `smac/3m:smac`."""
+    task, named = parse_task(name)
+    return task.vec_env(variant or named, num_envs)

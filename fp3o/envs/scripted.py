@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from fp3o.envs.api import Game
+from fp3o.envs.api import Env
 
 Rule = Callable[[Any, PRNGKeyArray], Array]
 """The team's actions in a state of the game."""
@@ -20,10 +20,10 @@ cache."""
 
 @partial(jax.jit, static_argnames=("game", "rule", "episodes", "limit"))
 def play(
-    game: Game, rule: Rule, key: PRNGKeyArray, episodes: int, limit: int
+    game: Env, rule: Rule, key: PRNGKeyArray, episodes: int, limit: int
 ) -> tuple[Float[Array, " e"], Float[Array, "e o"]]:
     """The return of one agent, Σ_t mean_i r_i, in each of some episodes, and their outcomes."""
-    names = game.spec.outcomes
+    names = game.spec.episode_metrics
 
     def step(now: tuple[Any, Array], key: PRNGKeyArray) -> tuple[tuple[Any, Array], Array]:
         state, playing = now
@@ -36,8 +36,8 @@ def play(
         keys = jax.random.split(key, limit + 1)
         begun = game.reset(keys[0]), jnp.ones((), bool)
         (last, _), earned = jax.lax.scan(step, begun, keys[1:])
-        outcome = game.outcome(last) if names else jnp.zeros(0)  # pyright: ignore
-        return earned.sum() / game.spec.shares, outcome
+        outcome = game.episode_metrics(last) if names else jnp.zeros(0)  # pyright: ignore
+        return earned.sum() / game.spec.reward_sum_over, outcome
 
     keys = jax.random.split(key, (-(-episodes // CHUNK), CHUNK))
     returns, outcomes = jax.lax.map(jax.vmap(episode), keys)

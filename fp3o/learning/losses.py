@@ -6,11 +6,11 @@ from jaxtyping import Array, Float
 
 from fp3o.algorithms.row import Stage
 from fp3o.algorithms.surrogates import SURROGATES
-from fp3o.learning.config import Rates
-from fp3o.learning.optim import Rows
+from fp3o.learning.config import Hyperparameters
+from fp3o.learning.optim import PackedParams
 from fp3o.learning.returns import ValueNorm, huber
 from fp3o.learning.setup import Setup
-from fp3o.learning.stage_data import Sample, coupled
+from fp3o.learning.stage_data import StageData, coupling_weights
 from fp3o.networks.layers import Agents
 from fp3o.sharing.schemes import Sharing, components
 from fp3o.types import Batch
@@ -22,37 +22,48 @@ def in_order(setup: Setup, stage: Stage) -> Agents:
 
 
 def actor_loss(
-    rows: Rows, setup: Setup, rates: Rates, sample: Sample, stage: Stage
+    rows: PackedParams, setup: Setup, hparams: Hyperparameters, sample: StageData, stage: Stage
 ) -> Float[Array, ""]:
     """-⟨surrogate + c_H entropy⟩ over the living agents of the stage."""
     batch, row = sample.batch, setup.row
     policy, _ = setup.actor(rows)(
-        batch.obs, batch.legal, batch.actor_memory, batch.start, in_order(setup, stage)
+        batch.obs,
+        batch.action_mask,
+        batch.actor_hidden,
+        batch.episode_start,
+        in_order(setup, stage),
     )
     log_ratio = (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
     others = sample.others
-    if row.live:
+    if row.refresh_ratios:
         moved = log_ratio if row.surrogate == "joint" else jax.lax.stop_gradient(log_ratio)
-        others = coupled(stage.coupling, moved)
-    inner = None if row.inner_clip is None else row.inner_clip * rates.clip
-    clip = (rates.clip * stage.clip)[:, None]
+        others = coupling_weights(stage.coupling, moved)
+    inner = None if row.inner_clip is None else row.inner_clip * hparams.clip_range
+    clip = (hparams.clip_range * stage.clip_factor)[:, None]
     gain = SURROGATES[row.surrogate](jnp.exp(log_ratio), others, batch.advantage, clip, inner)
     weight = sample_weights(batch.alive, stage, setup.actor_sharing)
-    return -(weight * (gain + rates.entropy * policy.entropy())).sum()
+    return -(weight * (gain + hparams.entropy_coef * policy.entropy())).sum()
 
 
 def critic_loss(
-    rows: Rows, setup: Setup, rates: Rates, norm: ValueNorm, batch: Batch, stage: Stage
+    rows: PackedParams,
+    setup: Setup,
+    hparams: Hyperparameters,
+    norm: ValueNorm,
+    batch: Batch,
+    stage: Stage,
 ) -> Float[Array, ""]:
     """⟨max(h(y - v), h(y - v_clipped))⟩ with normalised targets y and Huber's h."""
     out, _ = setup.critic(rows)(
-        batch.view, batch.critic_memory, batch.start, in_order(setup, stage)
+        batch.critic_input, batch.critic_hidden, batch.episode_start, in_order(setup, stage)
     )
     value = out[..., 0]
     target = norm.normalise(batch.target, setup.critic_of_agent[stage.agents])
-    width = rates.clip if rates.value_clip is None else rates.value_clip
+    width = hparams.clip_range if hparams.value_clip is None else hparams.value_clip
     near = batch.value + jnp.clip(value - batch.value, -width, width)
-    loss = jnp.maximum(huber(target - value, rates.huber), huber(target - near, rates.huber))
+    loss = jnp.maximum(
+        huber(target - value, hparams.huber_delta), huber(target - near, hparams.huber_delta)
+    )
     counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
     return (sample_weights(counts, stage, setup.critic_sharing) * loss).sum()
 

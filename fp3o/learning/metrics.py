@@ -6,33 +6,35 @@ from jaxtyping import Array
 from fp3o.algorithms.fp3o import condition_gap, pipeline_objectives
 from fp3o.algorithms.row import Stage
 from fp3o.learning import statistics as measure
-from fp3o.learning.config import Rates
+from fp3o.learning.config import Hyperparameters
 from fp3o.learning.setup import Setup
-from fp3o.learning.stage_data import Metrics, Progress, coupled, others_of
+from fp3o.learning.stage_data import Metrics, StageCarry, coupling_weights, others_log_ratio
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
 
-def report(
+def stage_metrics(
     setup: Setup,
-    rates: Rates,
+    hparams: Hyperparameters,
     batch: Batch,
     stage: Stage,
-    start: Progress,
-    end: Progress,
+    episode_start: StageCarry,
+    end: StageCarry,
     rollout_policy: Distribution,
     policy: Distribution,
     partner: Array,
 ) -> Metrics:
     """What a stage did: where it began, where it ended, and the policies then and now."""
-    before, after = start.log_ratio, end.log_ratio
+    before, after = episode_start.log_ratio, end.log_ratio
     advantage, alive = batch.advantage, batch.alive
-    others = others_of(after)
+    others = others_log_ratio(after)
     ratio = jnp.exp(after)
     own = alive[stage.agents] * stage.member[:, None]
-    product = ratio[stage.agents] * coupled(stage.coupling, after if setup.row.live else before)
+    product = ratio[stage.agents] * coupling_weights(
+        stage.coupling, after if setup.row.refresh_ratios else before
+    )
     distance = rollout_policy.kl(policy)  # pyright: ignore
-    outside = (jnp.abs(ratio - 1.0) > rates.clip).astype(ratio.dtype)
+    outside = (jnp.abs(ratio - 1.0) > hparams.clip_range).astype(ratio.dtype)
     return {
         "kl": measure.living_mean(distance, alive),
         "kl_quantiles": measure.quantiles(jnp.maximum(distance, 0.0)[stage.agents], own),

@@ -22,11 +22,11 @@ from fp3o.types import Scalar
 
 ADAM = optax.scale_by_adam(eps=1e-5)
 
-Rows = tuple[Float[Array, "_ _"], ...]
+PackedParams = tuple[Float[Array, "_ _"], ...]
 """The parameters of a network: one matrix `(g, p)` for every distinct map."""
 
 
-class Layout:
+class ParamLayout:
     """How a network's arrays lie in rows; a static description made once from a network.
 
     `head_rate` multiplies the learning rate of the last layer: the number of agents under partial
@@ -42,14 +42,14 @@ class Layout:
         self.component = components(self.maps)
         rates = [head_rate if _in_head(path) else 1.0 for path, _ in paths]
         flat = [np.full(_width(s), r, np.float32) for s, r in zip(self._shapes, rates, strict=True)]
-        self.rates = tuple(np.concatenate(self._of(flat, groups)) for groups in self.maps)
+        self.lr_factors = tuple(np.concatenate(self._of(flat, groups)) for groups in self.maps)
 
-    def pack(self, network: eqx.Module) -> Rows:
+    def pack(self, network: eqx.Module) -> PackedParams:
         """Lay the arrays side by side."""
         flat = [array.reshape(array.shape[0], -1) for array in jax.tree.leaves(network)]
         return tuple(jnp.concatenate(self._of(flat, groups), axis=1) for groups in self.maps)
 
-    def unpack(self, rows: Rows) -> Any:
+    def unpack(self, rows: PackedParams) -> Any:
         """The network whose arrays lie in these rows."""
         pieces = {}
         for groups, matrix in zip(self.maps, rows, strict=True):
@@ -82,12 +82,12 @@ def membership(groups: Groups) -> Float[np.ndarray, "g n"]:
     return np.equal.outer(np.arange(max(groups) + 1), np.array(groups)).astype(np.float32)
 
 
-def init_adam(rows: Rows) -> Any:
+def init_adam(rows: PackedParams) -> Any:
     """Empty moments and a step count of 0 for every group."""
     return tuple(jax.vmap(ADAM.init)(matrix) for matrix in rows)
 
 
-def component_norms(layout: Layout, grads: Rows) -> Float[Array, " component"]:
+def component_norms(layout: ParamLayout, grads: PackedParams) -> Float[Array, " component"]:
     """The norm of each component's gradient."""
     squares = [
         membership(layout.component_of_group(groups)) @ jnp.square(grad).sum(1)
@@ -96,15 +96,15 @@ def component_norms(layout: Layout, grads: Rows) -> Float[Array, " component"]:
     return jnp.sqrt(sum(squares[1:], squares[0]))
 
 
-def descend(
-    layout: Layout,
-    rows: Rows,
+def adam_step(
+    layout: ParamLayout,
+    rows: PackedParams,
     state: Any,
-    grads: Rows,
+    grads: PackedParams,
     moves: Bool[Array, " n"] | None,
     rate: Scalar,
     max_norm: Scalar,
-) -> tuple[Rows, Any, Float[Array, ""]]:
+) -> tuple[PackedParams, Any, Float[Array, ""]]:
     """One step of Adam for the groups of the agents that move (None: all of them).
 
     Returns the new rows, the new state and the largest gradient norm of a component.
@@ -115,15 +115,15 @@ def descend(
     for j, groups in enumerate(layout.maps):
         grad = grads[j] * scale[np.array(layout.component_of_group(groups))][:, None]
         update, moments = jax.vmap(ADAM.update)(grad, state[j])
-        new_rows.append(rows[j] - rate * layout.rates[j] * update)  # pyright: ignore
+        new_rows.append(rows[j] - rate * layout.lr_factors[j] * update)  # pyright: ignore
         new_state.append(moments)
     if moves is not None:
-        new_rows = select(layout, moves, new_rows, rows)
-        new_state = select(layout, moves, new_state, state)
+        new_rows = update_where(layout, moves, new_rows, rows)
+        new_state = update_where(layout, moves, new_state, state)
     return tuple(new_rows), tuple(new_state), norms.max()
 
 
-def select(layout: Layout, moves: Bool[Array, " n"], new: Any, old: Any) -> Any:
+def update_where(layout: ParamLayout, moves: Bool[Array, " n"], new: Any, old: Any) -> Any:
     """`new` for the groups of the agents that move, `old` for all others."""
     chosen = []
     for j, groups in enumerate(layout.maps):

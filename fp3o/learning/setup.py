@@ -8,57 +8,61 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms.row import Algorithm
-from fp3o.learning.check_config import check
-from fp3o.learning.config import Config, Rates
-from fp3o.learning.optim import Layout, Rows, init_adam
+from fp3o.learning.check_config import check_config
+from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.optim import PackedParams, ParamLayout, init_adam
 from fp3o.learning.returns import ValueNorm
 from fp3o.networks.actor import Actor, make_actor
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise
-from fp3o.networks.network import Blueprint, Body, Layered, Network, network_class
-from fp3o.networks.validate import try_on
-from fp3o.sharing.schemes import critic_follows, plain, share
+from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
+from fp3o.networks.validate import validate_network
+from fp3o.sharing.schemes import default_critic_sharing, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
 
 
 class Learner(NamedTuple):
     """What training changes: parameters in rows, optimiser states, the value normaliser."""
 
-    actor: Rows
+    actor: PackedParams
     actor_adam: Any
-    critic: Rows
+    critic: PackedParams
     critic_adam: Any
-    norm: ValueNorm
+    value_norm: ValueNorm
 
 
 class Setup:
     """A checked task and configuration; static, made once."""
 
     def __init__(self, spec: EnvSpec, config: Config):
-        check(config, spec)
+        check_config(config, spec)
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
-        self.timetable = config.timetable(spec)
+        self.stage_facts = config.stage_facts(spec)
         self.network = network_class(config.network)
-        self.body = Body(config.hidden, config.recurrent, config.activation, config.layer_norm)
-        layers = [self.network.num_layers(self.body, role) for role in ("actor", "critic")]
-        self.actor_sharing = share(plain(config.sharing, spec), spec.kinds, layers[0])
+        self.trunk = TrunkSpec(config.hidden, config.gru_size, config.activation, config.layer_norm)
+        layers = [self.network.num_layers(self.trunk, role) for role in ("actor", "critic")]
+        self.actor_sharing = layer_groups(
+            resolve_groups(config.sharing, spec), spec.agent_types, layers[0]
+        )
         self.critic_sharing = (
-            critic_follows(self.actor_sharing, layers[1])
+            default_critic_sharing(self.actor_sharing, layers[1])
             if config.critic_sharing is None
-            else share(plain(config.critic_sharing, spec), spec.kinds, layers[1])
+            else layer_groups(
+                resolve_groups(config.critic_sharing, spec), spec.agent_types, layers[1]
+            )
         )
         actor, critic = self._networks(seed=0)
-        if self.network is not Layered:
-            try_on(actor.network, self.blueprint("actor"))
-            try_on(critic, self.blueprint("critic"))
-        self.actor_layout = Layout(actor, config.head_rate)
-        self.critic_layout = Layout(critic)
+        if self.network is not MLPGRUNetwork:
+            validate_network(actor.network, self.network_spec("actor"))
+            validate_network(critic, self.network_spec("critic"))
+        self.actor_layout = ParamLayout(actor, config.head_lr_factor)
+        self.critic_layout = ParamLayout(critic)
 
     @property
     def whole_team(self) -> bool:
         """Whether every stage updates all agents, in their order."""
-        return self.timetable.whole_team
+        return self.stage_facts.whole_team
 
     @property
     def num_critics(self) -> int:
@@ -70,9 +74,9 @@ class Setup:
         """Agent -> critic."""
         return jnp.asarray(self.critic_sharing[-1])
 
-    def rates(self) -> Rates:
+    def hyperparameters(self) -> Hyperparameters:
         """The configured rates as arrays, ready to be traced or stacked over seeds."""
-        return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.rates)
+        return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.hyperparameters)
 
     def init(self, seed: int) -> Learner:
         """Fresh networks, empty optimisers."""
@@ -83,11 +87,11 @@ class Setup:
             ValueNorm.create(self.num_critics),
         )  # fmt: skip
 
-    def actor(self, rows: Rows) -> Actor:
+    def actor(self, rows: PackedParams) -> Actor:
         """The policy network of these rows."""
         return self.actor_layout.unpack(rows)
 
-    def critic(self, rows: Rows) -> Network:
+    def critic(self, rows: PackedParams) -> Network:
         """The value network of these rows."""
         return self.critic_layout.unpack(rows)
 
@@ -104,17 +108,19 @@ class Setup:
         features = self.features(x)
         return normalise(features) if self.config.layer_norm else features
 
-    def blueprint(self, role: Literal["actor", "critic"]) -> Blueprint:
+    def network_spec(self, role: Literal["actor", "critic"]) -> NetworkSpec:
         """What the policy network, or the value network, is asked to be."""
-        config, spec, body = self.config, self.spec, self.body
+        config, spec, body = self.config, self.spec, self.trunk
         ids = spec.num_agents if config.agent_id else 0
         if role == "actor":
             size, out = spec.obs_size, num_outputs(spec.actions)
-            return Blueprint(role, spec, size + ids, out, body, self.actor_sharing, config.gain)
-        size = spec.state_size if self.row.view == "state" else spec.obs_size
-        return Blueprint(role, spec, size + ids, 1, body, self.critic_sharing, 1.0)
+            return NetworkSpec(
+                role, spec, size + ids, out, body, self.actor_sharing, config.output_gain
+            )
+        size = spec.state_size if self.row.critic_input == "state" else spec.obs_size
+        return NetworkSpec(role, spec, size + ids, 1, body, self.critic_sharing, 1.0)
 
     def _networks(self, seed: int) -> tuple[Actor, Network]:
         random = np.random.default_rng(seed)
-        actor = make_actor(self.network, self.blueprint("actor"), self.config.std, random)
-        return actor, self.network.make(self.blueprint("critic"), random)
+        actor = make_actor(self.network, self.network_spec("actor"), self.config.std_param, random)
+        return actor, self.network.make(self.network_spec("critic"), random)

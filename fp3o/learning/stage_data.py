@@ -11,7 +11,7 @@ from fp3o.types import Batch
 Metrics = dict[str, Array]
 
 
-class Progress(NamedTuple):
+class StageCarry(NamedTuple):
     """What one stage hands to the next."""
 
     learner: Learner
@@ -19,12 +19,12 @@ class Progress(NamedTuple):
     """log π - log π_rollout of the actions taken, 0 for dead agents."""
 
 
-def others_of(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
+def others_log_ratio(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
     """Σ_{j≠i} log r_j."""
     return log_ratio.sum(0) - log_ratio
 
 
-class Sample(NamedTuple):
+class StageData(NamedTuple):
     """What a stage learns from: the batch of its agents, and what the others have become."""
 
     batch: Batch
@@ -32,6 +32,8 @@ class Sample(NamedTuple):
     """W before any clip: the product of the coupled agents' ratios at the start of the stage."""
 
 
-def coupled(coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]) -> Float[Array, "k r"]:
+def coupling_weights(
+    coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]
+) -> Float[Array, "k r"]:
     """W_i = exp(Σ_j C_ij log r_j): products of ratios are sums of logarithms."""
     return jnp.exp(coupling @ log_ratio)

@@ -18,23 +18,29 @@ from fp3o.algorithms.fp3o import (
 )
 from fp3o.algorithms.row import Stage
 from fp3o.algorithms.schedules import SCHEDULES
-from fp3o.learning.batch import Residual, advantages, as_rows, standardised
-from fp3o.learning.config import Rates
-from fp3o.learning.metrics import report
-from fp3o.learning.optim import Rows, select
+from fp3o.learning.batch import TDResiduals, advantages, as_rows, standardised
+from fp3o.learning.config import Hyperparameters
+from fp3o.learning.metrics import stage_metrics
+from fp3o.learning.optim import PackedParams, update_where
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.stage_data import Metrics, Progress, Sample, coupled, others_of
+from fp3o.learning.stage_data import (
+    Metrics,
+    StageCarry,
+    StageData,
+    coupling_weights,
+    others_log_ratio,
+)
 from fp3o.learning.steps import critic_step, gradient_step, shuffled, take
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
 
-def improve(
+def policy_iteration(
     setup: Setup,
-    rates: Rates,
+    hparams: Hyperparameters,
     learner: Learner,
     batch: Batch,
-    residual: Residual,
+    residual: TDResiduals,
     score: Float[Array, " n"],
     key: PRNGKeyArray,
 ) -> tuple[Learner, Metrics]:
@@ -49,27 +55,29 @@ def improve(
     stages = SCHEDULES[row.schedule](order_key, score, config.epochs, row)
     partner = non_overlapping(pair_key, setup.spec.num_agents)
     keys = jax.random.split(shuffle_key, len(stages.gated))
-    rollout_policy, replay = evaluate(setup, learner.actor, batch)
+    rollout_policy, replay = evaluate_policy(setup, learner.actor, batch)
 
-    def stage_body(before: Progress, x: tuple[Stage, Array]) -> tuple[Progress, Metrics]:
+    def stage_body(before: StageCarry, x: tuple[Stage, Array]) -> tuple[StageCarry, Metrics]:
         epochs = int(stages.epochs.max())
-        learner, log = run_stage(setup, rates, batch, residual, before, *x, epochs)
-        policy, log_ratio = evaluate(setup, learner.actor, batch)
-        after = Progress(learner, log_ratio)
-        log |= report(setup, rates, batch, x[0], before, after, rollout_policy, policy, partner)
+        learner, log = run_stage(setup, hparams, batch, residual, before, *x, epochs)
+        policy, log_ratio = evaluate_policy(setup, learner.actor, batch)
+        after = StageCarry(learner, log_ratio)
+        log |= stage_metrics(
+            setup, hparams, batch, x[0], before, after, rollout_policy, policy, partner
+        )
         if row.shadow:
             after = jax.tree.map(partial(jnp.where, log["gate"]), after, before)
             log |= {name: log[name] * log["gate"] for name in ("actor_steps", "critic_steps")}
         return after, log
 
-    first = Progress(learner, jnp.zeros_like(batch.log_prob))
+    first = StageCarry(learner, jnp.zeros_like(batch.log_prob))
     progress, log = jax.lax.scan(stage_body, first, (stages, keys))
     # FP3O's condition is about the policies after the independent step, Algorithm 1, line 7.
     judged = 0 if row.schedule == "pipelines" else -1
     certified = log["certificate"][judged] >= -TOLERANCE
     # An agent that was dead throughout has learned nothing: momentum must not move it either.
-    moves = batch.alive.any(1) & (certified if row.uncertified == "revert" else True)
-    learner = settle(setup, first.learner, progress.learner, moves)
+    moves = batch.alive.any(1) & (certified if row.on_failed_condition == "revert" else True)
+    learner = revert_frozen(setup, first.learner, progress.learner, moves)
     log |= {
         "replay_error": jnp.abs(replay).max(),
         "certified": certified,
@@ -80,50 +88,56 @@ def improve(
     return learner, log
 
 
-def settle(setup: Setup, before: Learner, after: Learner, moves: Bool[Array, " n"]) -> Learner:
+def revert_frozen(
+    setup: Setup, before: Learner, after: Learner, moves: Bool[Array, " n"]
+) -> Learner:
     """Policies and their optimisers as before the iteration for agents that must not move."""
     layout = setup.actor_layout
-    actor = select(layout, moves, after.actor, before.actor)
-    adam = select(layout, moves, after.actor_adam, before.actor_adam)
+    actor = update_where(layout, moves, after.actor, before.actor)
+    adam = update_where(layout, moves, after.actor_adam, before.actor_adam)
     return after._replace(actor=actor, actor_adam=adam)
 
 
-def evaluate(setup: Setup, rows: Rows, batch: Batch) -> tuple[Distribution, Float[Array, "n r"]]:
+def evaluate_policy(
+    setup: Setup, rows: PackedParams, batch: Batch
+) -> tuple[Distribution, Float[Array, "n r"]]:
     """The team's policies on the whole batch, and the log-ratios to the rollout's."""
-    policy, _ = setup.actor(rows)(batch.obs, batch.legal, batch.actor_memory, batch.start)
+    policy, _ = setup.actor(rows)(
+        batch.obs, batch.action_mask, batch.actor_hidden, batch.episode_start
+    )
     return policy, (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
 
 
 def run_stage(
     setup: Setup,
-    rates: Rates,
+    hparams: Hyperparameters,
     batch: Batch,
-    residual: Residual,
-    progress: Progress,
+    residual: TDResiduals,
+    progress: StageCarry,
     stage: Stage,
     key: PRNGKeyArray,
     epochs: int,
 ) -> tuple[Learner, Metrics]:
     """Prepare what the stage's agents learn from, ask the gate, and fit."""
     log_ratio = progress.log_ratio
-    gap = condition_gap(log_ratio, others_of(log_ratio), batch.advantage, batch.alive)
+    gap = condition_gap(log_ratio, others_log_ratio(log_ratio), batch.advantage, batch.alive)
     own = batch if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], batch)
-    others = coupled(stage.coupling, log_ratio)
-    if setup.row.traced:
+    others = coupling_weights(stage.coupling, log_ratio)
+    if setup.row.correct_advantages:
         residual = jax.tree.map(lambda x: x[stage.agents], residual)
-        own = retrace(setup, own, residual, others, stage.member)
+        own = correct_advantages(setup, own, residual, others, stage.member)
     gate = ~stage.gated | (gap >= -TOLERANCE)
-    learner, log = fit(
-        setup, rates, progress, Sample(own, others), batch, stage,
+    learner, log = run_epochs(
+        setup, hparams, progress, StageData(own, others), batch, stage,
         opens=gate | setup.row.shadow, key=key, epochs=epochs,
     )  # fmt: skip
     return learner, log | {"gate": log["gate"] & gate}
 
 
-def retrace(
+def correct_advantages(
     setup: Setup,
     batch: Batch,
-    residual: Residual,
+    residual: TDResiduals,
     others: Float[Array, "k r"],
     member: Float[Array, " k"],
 ) -> Batch:
@@ -135,11 +149,11 @@ def retrace(
     return batch._replace(advantage=as_rows(scaled), target=as_rows(advantage + residual.value))
 
 
-def fit(
+def run_epochs(
     setup: Setup,
-    rates: Rates,
-    progress: Progress,
-    sample: Sample,
+    hparams: Hyperparameters,
+    progress: StageCarry,
+    sample: StageData,
     team: Batch,
     stage: Stage,
     *,
@@ -148,15 +162,15 @@ def fit(
     epochs: int,
 ) -> tuple[Learner, Metrics]:
     """The epochs of a stage; none where its gate is shut."""
-    row, stages = setup.row, setup.timetable
-    may_rest, may_close = stages.gated or stages.uneven, stages.gated and row.live
+    row, stages = setup.row, setup.stage_facts
+    may_rest, may_close = stages.gated or stages.uneven, stages.gated and row.refresh_ratios
 
     def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
         (learner, opens), (epoch_key, number) = carry, x
         if may_close:
             over = number >= stage.epochs
             opens &= over | ~stage.gated | constraint_holds(setup, learner, progress, team)
-        work = partial(one_epoch, setup, rates, sample, stage, opens, epoch_key)
+        work = partial(one_epoch, setup, hparams, sample, stage, opens, epoch_key)
         if not may_rest:
             learner, log = work(learner)
         else:
@@ -185,18 +199,18 @@ CRITIC_LOG = ("value_loss", "critic_grad_norm")
 
 
 def constraint_holds(
-    setup: Setup, learner: Learner, progress: Progress, team: Batch
+    setup: Setup, learner: Learner, progress: StageCarry, team: Batch
 ) -> Bool[Array, ""]:
     """The constraint of the dependent step (Eq. 11) for the policies as they are now."""
-    _, log_ratio = evaluate(setup, learner.actor, team)
-    own, others = progress.log_ratio, others_of(log_ratio)
+    _, log_ratio = evaluate_policy(setup, learner.actor, team)
+    own, others = progress.log_ratio, others_log_ratio(log_ratio)
     return condition_gap(own, others, team.advantage, team.alive) >= -TOLERANCE
 
 
 def one_epoch(
     setup: Setup,
-    rates: Rates,
-    sample: Sample,
+    hparams: Hyperparameters,
+    sample: StageData,
     stage: Stage,
     opens: Bool[Array, ""],
     key: PRNGKeyArray,
@@ -205,11 +219,11 @@ def one_epoch(
     """One pass over the shuffled minibatches (more passes of the critic where the row says so)."""
     parts = shuffled(sample, key, setup.config.minibatches)
 
-    def critic_only(learner: Learner, chunks: Array) -> tuple[Learner, Metrics]:
-        return critic_step(setup, rates, stage, learner, take(setup, sample, chunks))
+    def critic_only(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
+        return critic_step(setup, hparams, stage, learner, take(setup, sample, sequences))
 
-    def both(learner: Learner, chunks: Array) -> tuple[Learner, Metrics]:
-        return gradient_step(setup, rates, stage, opens, learner, take(setup, sample, chunks))
+    def both(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
+        return gradient_step(setup, hparams, stage, opens, learner, take(setup, sample, sequences))
 
     for _ in range(setup.row.critic_passes - 1):
         learner, _ = jax.lax.scan(critic_only, learner, parts)

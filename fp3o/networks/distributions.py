@@ -21,7 +21,7 @@ class Categorical(eqx.Module):
     """One independent choice for every sub-action, `widths[d]` padded choices each."""
 
     log_p: Float[Array, "*batch a"]
-    legal: Bool[Array, "*batch a"]
+    action_mask: Bool[Array, "*batch a"]
     widths: tuple[int, ...] = eqx.field(static=True)
 
     noise = staticmethod(jax.random.gumbel)
@@ -61,7 +61,7 @@ class Categorical(eqx.Module):
         return jnp.stack([part.argmax(-1) for part in self._parts(x)], axis=-1)
 
     def _finite(self, x: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
-        return jnp.where(self.legal, x, 0.0)
+        return jnp.where(self.action_mask, x, 0.0)
 
 
 class Gaussian(eqx.Module):
@@ -69,18 +69,18 @@ class Gaussian(eqx.Module):
 
     mean: Float[Array, "*batch a"]
     std: Float[Array, "*#batch a"]
-    legal: Bool[Array, "*batch a"]
+    action_mask: Bool[Array, "*batch a"]
 
     noise = staticmethod(jax.random.normal)
     """Key and shape `(*batch, a)` -> what `sample` needs."""
 
     def sample(self, noise: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
         """Draw a vector; padded dimensions are 0."""
-        return jnp.where(self.legal, self.mean + self.std * noise, 0.0)
+        return jnp.where(self.action_mask, self.mean + self.std * noise, 0.0)
 
     def mode(self) -> Float[Array, "*batch a"]:
         """The mean; padded dimensions are 0."""
-        return jnp.where(self.legal, self.mean, 0.0)
+        return jnp.where(self.action_mask, self.mean, 0.0)
 
     def log_prob(self, action: Float[Array, "*batch a"]) -> Float[Array, "*batch"]:
         """Log π(a|o): the sum over the dimensions that exist."""
@@ -98,20 +98,20 @@ class Gaussian(eqx.Module):
         return self._sum(0.5 * (ratio + gap - 1.0 - jnp.log(ratio)))
 
     def _sum(self, x: Float[Array, "*#batch a"]) -> Float[Array, "*batch"]:
-        return jnp.where(self.legal, x, 0.0).sum(-1)
+        return jnp.where(self.action_mask, x, 0.0).sum(-1)
 
 
 Distribution = Categorical | Gaussian
 
 
 def categorical(
-    logits: Float[Array, "*batch a"], legal: Bool[Array, "*batch a"], widths: tuple[int, ...]
+    logits: Float[Array, "*batch a"], action_mask: Bool[Array, "*batch a"], widths: tuple[int, ...]
 ) -> Categorical:
     """Normalise the logits of every sub-action over its legal choices."""
-    logits = jnp.where(legal, logits, ILLEGAL)
+    logits = jnp.where(action_mask, logits, ILLEGAL)
     edges = [sum(widths[: d + 1]) for d in range(len(widths) - 1)]
     parts = [jax.nn.log_softmax(part) for part in jnp.split(logits, edges, axis=-1)]
-    return Categorical(jnp.concatenate(parts, axis=-1), legal, widths)
+    return Categorical(jnp.concatenate(parts, axis=-1), action_mask, widths)
 
 
 def num_outputs(actions: Discrete | Box) -> int:

@@ -142,8 +142,8 @@ class GroupedGRU(Grouped):
         self,
         x: Float[Array, "*k r i"],
         norm: GroupedNorm | None,
-        memory: Float[Array, "k c h"],
-        start: Bool[Array, "k r"],
+        hidden_state: Float[Array, "k c h"],
+        episode_start: Bool[Array, "k r"],
         agents: Agents,
     ) -> Float[Array, "k r h"]:
         """The memory after every step; it is emptied before a step that starts an episode."""
@@ -160,11 +160,13 @@ class GroupedGRU(Grouped):
             return h, h
 
         # The input side has no memory: one product for all steps, outside the loop.
-        cut = (*memory.shape[:2], start.shape[1] // memory.shape[1])
+        cut = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
         inputs = self.input(x, norm, agents).reshape(*cut, bias.shape[1])
-        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(start.reshape(cut), 2, 0)
-        memories = jax.lax.scan(step, memory, steps)[1]
-        return jnp.moveaxis(memories, 0, 2).reshape(*start.shape, memory.shape[2])
+        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(episode_start.reshape(cut), 2, 0)
+        hidden_states = jax.lax.scan(step, hidden_state, steps)[1]
+        return jnp.moveaxis(hidden_states, 0, 2).reshape(
+            *episode_start.shape, hidden_state.shape[2]
+        )
 
 
 def linear(

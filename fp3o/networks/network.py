@@ -31,16 +31,16 @@ GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0}
 """Gain of the orthogonal initialisation that fits an activation."""
 
 
-class Body(NamedTuple):
+class TrunkSpec(NamedTuple):
     """The sizes between a network's input and its output layer."""
 
     hidden: tuple[int, ...]
-    recurrent: int
+    gru_size: int
     activation: str
     layer_norm: bool = True
 
 
-class Blueprint(NamedTuple):
+class NetworkSpec(NamedTuple):
     """What a network is asked to be."""
 
     role: Literal["actor", "critic"]
@@ -50,10 +50,10 @@ class Blueprint(NamedTuple):
     """Features of a row: the observation's (a critic's: the state's), then the agent's one-hot if
     the setting `agent_id` is on."""
     num_out: int
-    body: Body
+    trunk: TrunkSpec
     sharing: Sharing
     """One map from agent to group a layer; as many as `num_layers` says."""
-    gain: float
+    output_gain: float
     """Gain of the output layer's initialisation."""
 
 
@@ -65,20 +65,20 @@ class Network(eqx.Module):
     """
 
     @classmethod
-    def num_layers(cls, body: Body, role: str) -> int:
+    def num_layers(cls, body: TrunkSpec, role: str) -> int:
         """How many layers have a map of their own, in an actor or in a critic."""
-        return len(body.hidden) + bool(body.recurrent) + 1
+        return len(body.hidden) + bool(body.gru_size) + 1
 
     @classmethod
-    def make(cls, plan: Blueprint, random: np.random.Generator) -> "Network":
+    def make(cls, plan: NetworkSpec, random: np.random.Generator) -> "Network":
         """A fresh network; one of another class if that serves a role better."""
         raise NotImplementedError(f"{cls.__name__} has no `make`")
 
     def __call__(
         self,
         x: Float[Array, "k r f"],
-        memory: Float[Array, "k c h"],
-        start: Bool[Array, "k r"],
+        hidden_state: Float[Array, "k c h"],
+        episode_start: Bool[Array, "k r"],
         agents: Agents = None,
     ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
         """The outputs, and the memories after every row, of the agents of a stage.
@@ -94,26 +94,28 @@ class Network(eqx.Module):
         return self
 
 
-class Layered(Network):
+class MLPGRUNetwork(Network):
     """LayerNorm, then (linear, activation, LayerNorm) x depth, a GRU or none, a linear output."""
 
     norms: tuple[GroupedNorm | None, ...]
     """One for each layer, or none at all; None: its scale and shift are folded into the layer."""
     hidden: tuple[GroupedLinear, ...]
-    recurrent: GroupedGRU | None
+    gru: GroupedGRU | None
     output: GroupedLinear
     activation: str = eqx.field(static=True)
 
     @classmethod
-    def make(cls, plan: Blueprint, random: np.random.Generator) -> "Layered":
+    def make(cls, plan: NetworkSpec, random: np.random.Generator) -> "MLPGRUNetwork":
         """The network of the settings `hidden`, `recurrent`, `activation` and `layer_norm`."""
-        return make_network(plan.num_in, plan.num_out, plan.body, plan.sharing, plan.gain, random)
+        return make_network(
+            plan.num_in, plan.num_out, plan.trunk, plan.sharing, plan.output_gain, random
+        )
 
     def __call__(
         self,
         x: Float[Array, "k r f"],
-        memory: Float[Array, "k c h"],
-        start: Bool[Array, "k r"],
+        hidden_state: Float[Array, "k c h"],
+        episode_start: Bool[Array, "k r"],
         agents: Agents = None,
     ) -> tuple[Float[Array, "k r o"], Float[Array, "k r h"]]:
         """The outputs and the memories after every step, for inputs that are `normalise`d.
@@ -126,27 +128,27 @@ class Layered(Network):
             x = x[0]
         for norm, layer in zip(norms, self.hidden, strict=False):
             x = standard(ACTIVATIONS[self.activation](layer(x, norm, agents)))
-        memories = jnp.zeros((*start.shape, 0), x.dtype)
-        if self.recurrent is not None:
+        hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
+        if self.gru is not None:
             before = norms[len(self.hidden)]
-            memories = self.recurrent(x, before, memory, start, agents)
-            x = standard(memories)
+            hidden_states = self.gru(x, before, hidden_state, episode_start, agents)
+            x = standard(hidden_states)
         out = self.output(x, norms[-1], agents)
-        return out.reshape(*start.shape, out.shape[-1]), memories
+        return out.reshape(*episode_start.shape, out.shape[-1]), hidden_states
 
-    def folded(self) -> "Layered":
+    def folded(self) -> "MLPGRUNetwork":
         """The same function for the whole team, with less to do at every call."""
         norms = self.norms or (None,) * (len(self.hidden) + 2)
         hidden = tuple(layer.folded(norm) for layer, norm in zip(self.hidden, norms, strict=False))
-        gru = self.recurrent
+        gru = self.gru
         if gru is not None:
             inner = gru.input.folded(norms[len(hidden)])
             gru = GroupedGRU(input=inner, weight=gru.weight, bias=gru.bias, groups=gru.groups)
         output = self.output.folded(norms[-1])
-        return Layered((None,) * len(self.norms), hidden, gru, output, self.activation)
+        return MLPGRUNetwork((None,) * len(self.norms), hidden, gru, output, self.activation)
 
 
-NETWORKS: dict[str, type[Network]] = {"layered": Layered}
+NETWORKS: dict[str, type[Network]] = {"mlp_gru": MLPGRUNetwork}
 
 
 def network_class(name: str) -> type[Network]:
@@ -167,11 +169,11 @@ def network_class(name: str) -> type[Network]:
 def make_network(
     num_in: int,
     num_out: int,
-    body: Body,
+    body: TrunkSpec,
     sharing: Sharing,
     gain: float,
     random: np.random.Generator,
-) -> Layered:
+) -> MLPGRUNetwork:
     """Orthogonal weights, zero biases, unit norms; `gain` is that of the output layer.
 
     Drawn on the host: it happens once, and compiling a QR factorisation takes seconds.
@@ -183,12 +185,12 @@ def make_network(
     )
     norms = [_norm(num_in, sharing[0]), *map(_norm, body.hidden, sharing)]
     gru = None
-    if body.recurrent:
-        groups, gates = sharing[depth], 3 * body.recurrent
-        inner = layer(body.recurrent, gates, groups)
+    if body.gru_size:
+        groups, gates = sharing[depth], 3 * body.gru_size
+        inner = layer(body.gru_size, gates, groups)
         side = layer(sizes[-1], gates, groups)
         gru = GroupedGRU(input=side, weight=inner.weight, bias=inner.bias, groups=groups)
-        norms.append(_norm(body.recurrent, groups))
-    output = layer(body.recurrent or sizes[-1], num_out, sharing[-1], gain)
+        norms.append(_norm(body.gru_size, groups))
+    output = layer(body.gru_size or sizes[-1], num_out, sharing[-1], gain)
     chosen = tuple(norms) if body.layer_norm else ()
-    return Layered(chosen, hidden, gru, output, body.activation)
+    return MLPGRUNetwork(chosen, hidden, gru, output, body.activation)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp3o.policy.schema import Many, PolicyError, Span, check, read_json, show, write_json
-from fp3o.sharing.schemes import Sharing, share
+from fp3o.sharing.schemes import Sharing, layer_groups
 from fp3o.spec import Box, Discrete, EnvSpec
 
 FORMAT = 1
@@ -26,7 +26,7 @@ MAX_ARRAYS, MAX_AXES = 1024, 8
 
 SIZE, LAYER, NUMBER = Span(0, MAX_SIZE), Span(1, MAX_SIZE), Span(-1e300, 1e300)
 SIZES = {"discrete": Many(Many(LAYER, MAX_CHOICES), MAX_AGENTS), "box": Many(SIZE, MAX_AGENTS)}
-VALUE = {"mean": Many(NUMBER, MAX_AGENTS), "std": Many(Span(0.0, 1e300), MAX_AGENTS)}
+VALUE = {"mean": Many(NUMBER, MAX_AGENTS), "std_param": Many(Span(0.0, 1e300), MAX_AGENTS)}
 TASK = {
     "name": str,
     "actions": {"kind": {*SIZES}, "sizes": list},
@@ -38,9 +38,9 @@ TASK = {
 NORMS = {"layer_norm", "none"}
 NETWORK = {
     "hidden": Many(LAYER, MAX_LAYERS),
-    "recurrent": SIZE,
+    "gru_size": SIZE,
     "activation": ACTIVATIONS,
-    "std": STDS,
+    "std_param": STDS,
     "agent_id": bool,
 }
 OWN_NETWORK = NETWORK | {
@@ -69,9 +69,9 @@ class Card:
 
     spec: EnvSpec
     hidden: tuple[int, ...]
-    recurrent: int
+    gru_size: int
     activation: str
-    std: str
+    std_param: str
     agent_id: bool
     sharing: Sharing
     """One agent-to-group map a layer: hidden ones, the recurrent one if there is one, output."""
@@ -83,7 +83,7 @@ class Card:
     """Mean and deviation of the returns each critic was trained on; acting does not need them."""
     provenance: Mapping[str, Any]
     """Where the policy comes from; free, and checked by nobody."""
-    own: str | None = None
+    network_class: str | None = None
     """Import path of the network's class, if it is one's own."""
     arrays: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Names and shapes of its arrays."""
@@ -98,13 +98,13 @@ class Card:
     def layers(self) -> list[str]:
         """Names of the layers that follow a norm, in order; one map of `sharing` for each."""
         hidden = [f"network.hidden.{j}" for j in range(len(self.hidden))]
-        return [*hidden, *["network.recurrent.input"] * bool(self.recurrent), "network.output"]
+        return [*hidden, *["network.recurrent.input"] * bool(self.gru_size), "network.output"]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays that belong to this card, by name."""
-        if self.own is not None:
+        if self.network_class is not None:
             return dict(self.arrays)
-        groups, size = [max(layer) + 1 for layer in self.sharing], self.recurrent
+        groups, size = [max(layer) + 1 for layer in self.sharing], self.gru_size
         ids = self.spec.num_agents if self.agent_id else 0
         ins = [self.spec.obs_size + ids, *self.hidden, *[size] * bool(size)]
         outs = [*self.hidden, *[3 * size] * bool(size), self.num_outputs]
@@ -153,18 +153,18 @@ class Card:
                 "value": None if value is None else dict(zip(VALUE, value, strict=True)),
             },
             "provenance": self.provenance,
-            "weights": {"file": WEIGHTS, **seal(weights)},
+            "weights": {"file": WEIGHTS, **checksum(weights)},
         }
         return write_json(document)
 
     def _own_parts(self) -> dict[str, Any]:
-        if self.own is None:
+        if self.network_class is None:
             return {}
         arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
-        return {"own": self.own, "arrays": arrays}
+        return {"own": self.network_class, "arrays": arrays}
 
 
-def seal(weights: bytes) -> dict[str, Any]:
+def checksum(weights: bytes) -> dict[str, Any]:
     """What a card says about its file of weights."""
     return {"sha256": hashlib.sha256(weights).hexdigest(), "bytes": len(weights)}
 
@@ -180,10 +180,10 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
     facts = check(document, SCHEMA | {"network": OWN_NETWORK if own else NETWORK}, "policy")
     task, network, sharing = facts["task"], facts["network"], facts["sharing"]
     actions = _space(**task["actions"], num_agents=len(task["kinds"]))
-    num_layers = len(sharing) if own else len(network["hidden"]) + bool(network["recurrent"]) + 1
+    num_layers = len(sharing) if own else len(network["hidden"]) + bool(network["gru_size"]) + 1
     if own:
         network["arrays"] = tuple((one["name"], one["shape"]) for one in network["arrays"])
-    if share(sharing, task["kinds"], num_layers) != sharing:
+    if layer_groups(sharing, task["kinds"], num_layers) != sharing:
         raise PolicyError("policy.sharing must number groups from 0 in order of appearance")
     card = Card(
         spec=EnvSpec(**{**task, "actions": actions}),
@@ -224,6 +224,6 @@ def _value(moments: Any) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     if moments is None:
         return None
     moments = check(moments, VALUE, "policy.normalisers.value")
-    if len(moments["mean"]) != len(moments["std"]):
+    if len(moments["mean"]) != len(moments["std_param"]):
         raise PolicyError("policy.normalisers.value must have as many means as deviations")
-    return moments["mean"], moments["std"]
+    return moments["mean"], moments["std_param"]

@@ -11,18 +11,18 @@ import numpy as np
 from jaxtyping import Array
 
 from fp3o.learning.config import Config
-from fp3o.learning.optim import Layout, Rows
+from fp3o.learning.optim import PackedParams, ParamLayout
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Setup
 from fp3o.networks.layers import EPSILON, normalise
-from fp3o.networks.network import Layered
+from fp3o.networks.network import MLPGRUNetwork
 from fp3o.policy import Card, Policy, PolicyError
 
 
 def write_policy(
     folder: str | os.PathLike[str],
     setup: Setup,
-    actor_rows: Rows,
+    actor_rows: PackedParams,
     provenance: Mapping[str, Any],
     norm: ValueNorm | None = None,
 ) -> Policy:
@@ -38,7 +38,7 @@ def write_policy(
     return policy
 
 
-def read_actor(policy: Policy, setup: Setup) -> Rows:
+def read_actor(policy: Policy, setup: Setup) -> PackedParams:
     """The policy's weights as rows of this setup, to evaluate or go on training with.
 
     The task may be another one as long as the networks are the same.
@@ -52,9 +52,9 @@ def config_of(card: Card) -> Config:
     Its class is imported if the network is one's own.
     """
     return Config(
-        network=card.own or "layered", sharing=card.sharing, hidden=card.hidden,
-        recurrent=card.recurrent, std=card.std, activation=card.activation,
-        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, chunk=1,
+        network=card.network_class or "mlp_gru", sharing=card.sharing, hidden=card.hidden,
+        gru_size=card.gru_size, std_param=card.std_param, activation=card.activation,
+        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, sequence_length=1,
     )  # fmt: skip
 
 
@@ -68,11 +68,11 @@ def _stored(card: Card, weights: Mapping[str, np.ndarray], setup: Setup) -> Any:
     )
 
 
-def _shapes(layout: Layout) -> Any:
+def _shapes(layout: ParamLayout) -> Any:
     """The network of a layout with shapes in the place of arrays."""
     rows = tuple(
         jax.ShapeDtypeStruct((max(groups) + 1, rates.size), jnp.float32)
-        for groups, rates in zip(layout.maps, layout.rates, strict=True)
+        for groups, rates in zip(layout.maps, layout.lr_factors, strict=True)
     )
     return jax.eval_shape(layout.unpack, rows)
 
@@ -89,22 +89,24 @@ def acting(
     chosen = jnp.asarray(agents)
 
     @jax.jit
-    def step(x: Array, memory: Array) -> tuple[Array, Array]:
-        start = jnp.zeros(x.shape[:2], bool)
-        out, after = network(normalise(x) if card.layer_norm else x, memory, start, chosen)
+    def step(x: Array, hidden_state: Array) -> tuple[Array, Array]:
+        episode_start = jnp.zeros(x.shape[:2], bool)
+        out, after = network(
+            normalise(x) if card.layer_norm else x, hidden_state, episode_start, chosen
+        )
         return out, after
 
-    return lambda x, memory: jax.tree.map(np.array, step(x, memory))
+    return lambda x, hidden_state: jax.tree.map(np.array, step(x, hidden_state))
 
 
 # One program each, kept for the layout: step by step, every array would need one of its own.
 @partial(jax.jit, static_argnums=0)
-def _unpack(layout: Layout, rows: Rows) -> Any:
+def _unpack(layout: ParamLayout, rows: PackedParams) -> Any:
     return layout.unpack(rows)
 
 
 @partial(jax.jit, static_argnums=0)
-def _pack(layout: Layout, actor: Any) -> Rows:
+def _pack(layout: ParamLayout, actor: Any) -> PackedParams:
     return layout.pack(actor)
 
 
@@ -114,11 +116,11 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
         mean, std = (tuple(np.asarray(moment, float).tolist()) for moment in norm.moments())
         value = (mean, std)
     own, arrays = None, ()
-    if setup.network is not Layered:
+    if setup.network is not MLPGRUNetwork:
         leaves = jax.tree_util.tree_leaves_with_path(_shapes(setup.actor_layout))
         own, arrays = config.network, tuple((_name(path), leaf.shape) for path, leaf in leaves)
     return Card(
-        setup.spec, tuple(config.hidden), config.recurrent, config.activation, config.std,
+        setup.spec, tuple(config.hidden), config.gru_size, config.activation, config.std_param,
         config.agent_id, setup.actor_sharing, config.layer_norm, EPSILON, value, provenance,
         own, arrays,
     )  # fmt: skip

@@ -15,7 +15,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from fp3o.errors import nearest
-from fp3o.policy.card import CARD, WEIGHTS, Card, read_card, seal
+from fp3o.policy.card import CARD, WEIGHTS, Card, checksum, read_card
 from fp3o.policy.schema import PolicyError, check, read_json, show
 
 WHICH = ("best", "last")
@@ -51,7 +51,7 @@ def load_weights(folder: Path, card: Card, sealed: dict[str, Any]) -> dict[str, 
         data = _read(folder / WEIGHTS, 8 + MAX_HEADER + size)
         if len(data) != sealed["bytes"]:
             raise PolicyError(f"has {len(data)} bytes, {CARD} says {sealed['bytes']}")
-        if seal(data)["sha256"] != sealed["sha256"]:
+        if checksum(data)["sha256"] != sealed["sha256"]:
             raise PolicyError(f"is not the file {CARD} was written for: the checksums differ")
         length = int.from_bytes(data[:8], "little")
         if length > MAX_HEADER or len(data) != 8 + length + size:
@@ -92,7 +92,7 @@ def _read(path: Path, most: int) -> bytes:
 # Finding -----------------------------------------------------------------------------------------
 
 
-def find(path: Path, which: str, seed: int | None) -> Path:
+def find_policy(path: Path, which: str, seed: int | None) -> Path:
     """The policy folder meant by a path: itself, or one of a run's (without a seed, the best)."""
     if any(os.path.lexists(path / name) for name in (CARD, WEIGHTS)):
         return path

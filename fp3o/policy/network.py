@@ -76,20 +76,20 @@ class Network:
             layers.append((norm, Linear(weights, name, card.sharing[j], agents)))
         self._tanh = card.activation == "tanh"
         self._hidden, self._output, self._gates = layers[: len(card.hidden)], layers[-1], None
-        if card.recurrent:
+        if card.gru_size:
             inner = Linear(weights, "network.recurrent", card.sharing[-2], agents)
             self._gates = (*layers[-2], inner)
 
-    def __call__(self, x: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, x: np.ndarray, hidden_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features `(k, r, f)` and memory `(k, r, h)` to outputs and the memory after the step."""
         for norm, layer in self._hidden:
             x = layer(norm(x))
             x = np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)
         if self._gates is not None:
             norm, layer, inner = self._gates
-            x = memory = _gru(layer(norm(x)), inner(memory), memory)
+            x = hidden_state = _gru(layer(norm(x)), inner(hidden_state), hidden_state)
         norm, layer = self._output
-        return layer(norm(x)), memory
+        return layer(norm(x)), hidden_state
 
 
 def _as_it_is(x: np.ndarray) -> np.ndarray:
@@ -101,9 +101,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
 
 
-def _gru(x: np.ndarray, h: np.ndarray, memory: np.ndarray) -> np.ndarray:
+def _gru(x: np.ndarray, h: np.ndarray, hidden_state: np.ndarray) -> np.ndarray:
     """Gates r, z, n; the reset gate acts on the hidden-side affine."""
-    size = memory.shape[-1]
+    size = hidden_state.shape[-1]
     gates = sigmoid(x[..., : 2 * size] + h[..., : 2 * size])
     new = np.tanh(x[..., 2 * size :] + gates[..., :size] * h[..., 2 * size :])
-    return new + gates[..., size:] * (memory - new)
+    return new + gates[..., size:] * (hidden_state - new)

@@ -32,25 +32,25 @@ class Agent:
         actions = card.spec.actions
         self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
 
-    def initial_memory(self, *batch: int) -> np.ndarray:
+    def initial_hidden_state(self, *batch: int) -> np.ndarray:
         """The empty memory at the start of an episode, `(*batch, h)`."""
-        return self._team.initial_memory(*batch)[..., 0, :]
+        return self._team.initial_hidden_state(*batch)[..., 0, :]
 
     def act(
         self,
         obs: Any,
-        memory: np.ndarray | None = None,
-        legal: Any = None,
+        hidden_state: np.ndarray | None = None,
+        action_mask: Any = None,
         deterministic: bool = True,
         random: np.random.Generator | None = None,
-        start: Any = None,
+        episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `Policy.act` for this agent: obs `(*batch, f_i)` to actions `(*batch, d)`."""
         actions, after = self._team.act(
             [obs],
-            None if memory is None else memory[..., None, :],
-            None if legal is None else [legal],
-            deterministic, random, start,
+            None if hidden_state is None else hidden_state[..., None, :],
+            None if action_mask is None else [action_mask],
+            deterministic, random, episode_start,
         )  # fmt: skip
         return actions[..., 0, self._own], after[..., 0, :]
 
@@ -94,7 +94,10 @@ class Policy(Team):
         Nothing is imported for a policy that does not come with its run, unless you `trust` it:
         not its network if that is one's own, not its task if that is elsewhere.
         """
-        folder, trusted = files.find(Path(path), which, seed), trust or files.is_run(Path(path))
+        folder, trusted = (
+            files.find_policy(Path(path), which, seed),
+            trust or files.is_run(Path(path)),
+        )
         card, sealed = files.load_card(folder)
         weights = files.load_weights(folder, card, sealed)
         with files.about(folder / WEIGHTS):

@@ -43,7 +43,7 @@ class Team:
     ):
         self.card, self.trusted = card, trusted
         self._agents, self._weights = tuple(agents), weights
-        if card.own is None:
+        if card.network_class is None:
             self._network = Network(card, weights, agents)
         ids = np.eye(card.spec.num_agents, dtype=np.float32)[list(agents)]
         self._ids = ids if card.agent_id else ids[:, :0]
@@ -54,17 +54,17 @@ class Team:
             self._widths = actions.widths
         else:
             free = weights["log_std.value"][[card.sharing[-1][agent] for agent in agents]]
-            self._std = _deviation(card.std, free)
+            self._std = _deviation(card.std_param, free)
 
     @cached_property
     def _network(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """A network of one's own: its class, and JAX, are imported when it is first needed."""
-        self.vouch(f"the network {self.card.own}")
+        self.require_trust(f"the network {self.card.network_class}")
         from fp3o.policy.export import acting
 
         return acting(self.card, self._weights, self._agents)
 
-    def vouch(self, what: str) -> None:
+    def require_trust(self, what: str) -> None:
         """Refuse to import what a policy names unless somebody stands for it."""
         if not self.trusted:
             raise PolicyError(
@@ -72,18 +72,18 @@ class Team:
                 "where the policy comes from: Policy.load(folder, trust=True), or --trust"
             )
 
-    def initial_memory(self, *batch: int) -> np.ndarray:
+    def initial_hidden_state(self, *batch: int) -> np.ndarray:
         """The empty memory at the start of an episode, `(*batch, n, h)`; h = 0 without a GRU."""
-        return np.zeros((*batch, len(self._agents), self.card.recurrent), np.float32)
+        return np.zeros((*batch, len(self._agents), self.card.gru_size), np.float32)
 
     def act(
         self,
         obs: Any,
-        memory: np.ndarray | None = None,
-        legal: Any = None,
+        hidden_state: np.ndarray | None = None,
+        action_mask: Any = None,
         deterministic: bool = True,
         random: np.random.Generator | None = None,
-        start: Any = None,
+        episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Every agent acts on its own observation; returns the actions and the new memory.
 
@@ -101,7 +101,7 @@ class Team:
             Discrete: integers `(*batch, n, d)`, one for each of the d sub-actions. Box: floats
             `(*batch, n, a)`, 0 in dimensions an agent does not have. And the memory to pass next.
         """
-        out, std, after = self._step(obs, memory, legal, start)
+        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
         draw = None if deterministic else random or np.random.default_rng()
         if std is not None:
             if draw is not None:
@@ -112,10 +112,14 @@ class Team:
         return np.stack([part.argmax(-1) for part in self._parts(out)], axis=-1), after
 
     def distribution(
-        self, obs: Any, memory: np.ndarray | None = None, legal: Any = None, start: Any = None
+        self,
+        obs: Any,
+        hidden_state: np.ndarray | None = None,
+        action_mask: Any = None,
+        episode_start: Any = None,
     ) -> tuple[Choices | Normal, np.ndarray]:
         """What `act` draws from, and the memory after the step; arguments as in `act`."""
-        out, std, after = self._step(obs, memory, legal, start)
+        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
         if std is not None:
             return Normal(out, std), after
         odds = [np.exp(part - part.max(-1, keepdims=True)) for part in self._parts(out)]
@@ -128,13 +132,13 @@ class Team:
         return [x[..., low:high] for low, high in pairwise(ends)]
 
     def _step(
-        self, obs: Any, memory: Any, legal: Any, start: Any
+        self, obs: Any, hidden_state: Any, action_mask: Any, episode_start: Any
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Logits (Box: means and deviations) of what is allowed, and the memory after the step."""
         with np.errstate(all="ignore"):
             x = self._features(obs)
             batch = x.shape[:-2]
-            before = self._before(memory, start, batch)
+            before = self._before(hidden_state, episode_start, batch)
             out, after = self._network(_agent_first(x), _agent_first(before))
         if not np.isfinite(out).all():
             raise NonFiniteError(
@@ -142,7 +146,7 @@ class Team:
                 "memory that are not finite or very large"
             )
         out, after = _agent_last(out, batch), _agent_last(after, batch)
-        allowed = self._allowed(legal, batch)
+        allowed = self._allowed(action_mask, batch)
         if self._std is None:
             return np.where(allowed, out, np.float32(ILLEGAL)), None, after
         std = np.broadcast_to(self._std, out.shape)
@@ -173,35 +177,43 @@ class Team:
                 x[..., j, : part.shape[-1]] = part
         return x
 
-    def _before(self, memory: Any, start: Any, batch: tuple[int, ...]) -> np.ndarray:
+    def _before(self, hidden_state: Any, episode_start: Any, batch: tuple[int, ...]) -> np.ndarray:
         """The memory that the step begins with, `(*batch, k, h)`."""
-        empty = self.initial_memory(*batch)
-        memory = empty if memory is None else np.asarray(memory, np.float32)
-        if memory.shape != empty.shape:
-            raise ValueError(f"memory has shape {memory.shape}: this step needs {empty.shape}")
-        if start is None:
-            return memory
-        start = np.asarray(start, bool)
-        if start.shape != batch:
-            raise ValueError(f"start has shape {start.shape}: this step needs {batch}")
-        return np.where(start[..., None, None], empty, memory)
+        empty = self.initial_hidden_state(*batch)
+        hidden_state = empty if hidden_state is None else np.asarray(hidden_state, np.float32)
+        if hidden_state.shape != empty.shape:
+            raise ValueError(
+                f"hidden_state has shape {hidden_state.shape}: this step needs {empty.shape}"
+            )
+        if episode_start is None:
+            return hidden_state
+        episode_start = np.asarray(episode_start, bool)
+        if episode_start.shape != batch:
+            raise ValueError(
+                f"episode_start has shape {episode_start.shape}: this step needs {batch}"
+            )
+        return np.where(episode_start[..., None, None], empty, hidden_state)
 
-    def _allowed(self, legal: Any, batch: tuple[int, ...]) -> np.ndarray:
+    def _allowed(self, action_mask: Any, batch: tuple[int, ...]) -> np.ndarray:
         """The choices (or dimensions) that exist and are legal, `(*batch, k, a)` or `(k, a)`."""
-        if legal is None:
+        if action_mask is None:
             return self._mask
-        parts = _per_agent(legal, len(self._agents), "legal")
+        parts = _per_agent(action_mask, len(self._agents), "action_mask")
         wanted = (*batch, *self._mask.shape)
         if parts is None:
-            legal = np.asarray(legal, bool)
-            if legal.shape != wanted:
-                raise ValueError(f"legal has shape {legal.shape}: this step needs {wanted}")
-            return legal & self._mask
+            action_mask = np.asarray(action_mask, bool)
+            if action_mask.shape != wanted:
+                raise ValueError(
+                    f"action_mask has shape {action_mask.shape}: this step needs {wanted}"
+                )
+            return action_mask & self._mask
         full = np.zeros(wanted, bool)
         for j, (exists, part) in enumerate(zip(self._mask, parts, strict=True)):
             own = (*batch, int(exists.sum()))
             if part.shape != own:
-                raise ValueError(f"an agent's legal has shape {part.shape}: this step needs {own}")
+                raise ValueError(
+                    f"an agent's action_mask has shape {part.shape}: this step needs {own}"
+                )
             full[..., j, exists] = part
         return full
 

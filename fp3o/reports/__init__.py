@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from fp3o.reports.data.record import Run, read_run, read_runs
+from fp3o.reports.data.record import RunRecord, read_run, read_runs
 from fp3o.reports.data.scores import sections
 from fp3o.reports.terminal import summary_table, summary_text
 
-__all__ = ["Run", "read_run", "read_runs", "report", "summary_table", "summary_text"]
+__all__ = ["RunRecord", "read_run", "read_runs", "report", "summary_table", "summary_text"]
 
 
 def report(

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Grid:
+class ResultTable:
     """A table of words and numbers."""
 
     title: str
@@ -24,7 +24,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Picture:
+class CaptionedFigure:
     """A figure of matplotlib and what is to be seen in it."""
 
     name: str
@@ -42,7 +42,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class ExperimentReport:
     """All that a page about an experiment says."""
 
     name: str
@@ -57,11 +57,11 @@ class Exhibit:
     command: str
     """How to do it again."""
     scale: str
-    tables: Sequence[Grid] = ()
-    pictures: Sequence[Picture] = ()
+    tables: Sequence[ResultTable] = ()
+    pictures: Sequence[CaptionedFigure] = ()
     notes: Sequence[str] = ()
     """What a reader must know before trusting a number."""
-    runs: Sequence[Run] = ()
+    runs: Sequence[RunRecord] = ()
     """For curves, settings and commands; empty where nothing was trained."""
     failures: Sequence[Failure] = ()
     missing: Sequence[str] = ()

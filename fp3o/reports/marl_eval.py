@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 
 METRICS = {"return": "return", "win_rate": "won"}
 """marl-eval's names of the numbers -> their names here. Win rates are shares, 0 to 1."""
 
 
-def write_marl_eval(runs: Sequence[Run], path: str | Path) -> Path:
+def write_marl_eval(runs: Sequence[RunRecord], path: str | Path) -> Path:
     """Write the runs as marl-eval reads them; the file's path, in a folder `marl_eval.json`."""
     path = Path(path) / "marl_eval.json" if Path(path).is_dir() else Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def write_marl_eval(runs: Sequence[Run], path: str | Path) -> Path:
     return path
 
 
-def marl_eval(runs: Sequence[Run]) -> dict[str, Any]:
+def marl_eval(runs: Sequence[RunRecord]) -> dict[str, Any]:
     """The runs as marl-eval reads them; runs without any number are left out."""
     environments: dict[str, Any] = {}
     for run in runs:
@@ -45,12 +45,12 @@ def marl_eval(runs: Sequence[Run]) -> dict[str, Any]:
     return environments
 
 
-def _algorithm(run: Run) -> str:
+def _algorithm(run: RunRecord) -> str:
     """The run's label; marl-eval refuses commas."""
     return (run.label or f"{run.algorithm} · {run.sharing}").replace(",", ";")
 
 
-def _seeds(run: Run) -> dict[str, Any]:
+def _seeds(run: RunRecord) -> dict[str, Any]:
     """`seed_0` and so on, as marl-eval's own logger calls them: files of other seeds can join."""
     elapsed = _elapsed(run.path / "timing.jsonl")
     best = {int(row.get("seed", k)): row for k, row in enumerate(run.results.get("best", []))}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from fp3o.reports.data.measures import WON
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import Section
 from fp3o.reports.stats.intervals import Interval
 
@@ -53,7 +53,7 @@ def ends_text(interval: Interval) -> str:
     return f"{number_text(interval.centre, half)} [{low}, {high}]"
 
 
-def run_text(section: Section | None, run: Run) -> str:
+def run_text(section: Section | None, run: RunRecord) -> str:
     """What a run's last policy reached in this section; a dash where nothing is known."""
     score = section.score(run) if section else None
     return score_text(score.interval, section.measure.unit) if section and score else "–"
@@ -69,7 +69,7 @@ def reference_text(section: Section | None, name: str, exact: bool = False) -> s
     return score_text(interval, section.measure.unit)
 
 
-def extra_text(run: Run) -> str:
+def extra_text(run: RunRecord) -> str:
     """What the run's label says beyond algorithm and sharing."""
     return run.label.removeprefix(f"{run.algorithm} · {run.sharing}").removeprefix(" · ")
 
@@ -80,13 +80,13 @@ def reason_text(error: str) -> str:
     return lines[-1] if lines else "no reason is known"
 
 
-def speed_text(run: Run) -> str:
+def speed_text(run: RunRecord) -> str:
     """Environment steps a second; a dash where unknown."""
     value = run.results.get("steps_per_second")
     return count_text(value) if isinstance(value, int | float) else "–"
 
 
-def sharing_text(run: Run) -> str:
+def sharing_text(run: RunRecord) -> str:
     """The sharing in words: `partial sharing`, `no sharing`."""
     if run.sharing == "none":
         return "no sharing"

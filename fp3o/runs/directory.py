@@ -115,7 +115,7 @@ class RunDirectory:
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replace one of the JSON files."""
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-        write_whole(self.path / name, text.encode())
+        write_atomically(self.path / name, text.encode())
 
     def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
         """Add lines to a file; its length afterwards."""
@@ -139,11 +139,11 @@ class RunDirectory:
         folder = self.path / "checkpoints"
         folder.mkdir(exist_ok=True)
         where = {"iteration": str(checkpoint.iteration), "cursor": str(checkpoint.cursor)}
-        stamp = {"format": str(FORMAT), **where, "digest": digest(checkpoint.arrays, where)}
+        stamp = {"format": str(FORMAT), **where, "digest": checksum(checkpoint.arrays, where)}
         # What the cursor counts must be on the disk before the checkpoint that counts it.
         _flush(self.metrics)
         path = folder / f"{checkpoint.iteration:09d}.safetensors"
-        write_whole(path, to_bytes(checkpoint.arrays, metadata=stamp))
+        write_atomically(path, to_bytes(checkpoint.arrays, metadata=stamp))
         for old in self.checkpoints()[:-keep]:
             old.unlink()
         return path
@@ -184,12 +184,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise RunError(f"{path} has format {stamp['format']}, this fp3o knows {FORMAT}")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     where = {name: stamp[name] for name in ("iteration", "cursor")}
-    if stamp["digest"] != digest(arrays, where):
+    if stamp["digest"] != checksum(arrays, where):
         raise ValueError("its digest does not match its contents")
     return Checkpoint(int(where["iteration"]), int(where["cursor"]), arrays)
 
 
-def digest(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
+def checksum(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
     """SHA-256 of names, types, shapes, numbers and the place in the run."""
     total = hashlib.sha256(repr(sorted(where.items())).encode())
     for name in sorted(arrays):
@@ -199,7 +199,7 @@ def digest(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
     return total.hexdigest()
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file at once: it holds the old content or the new, never a part."""
     part = path.with_name(f".{path.name}.part")
     try:

@@ -4,6 +4,7 @@ Returns are those of one agent: the mean over the team, summed over the episode.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,15 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from fp3o.envs.api import Env, HostGame
-from fp3o.envs.registry import ADAPTERS, ADOPTED, find, locate
+from fp3o.envs.api import HostEnv, VecEnv
+from fp3o.envs.registry import REGISTERED, families, get_task, parse_task
 from fp3o.envs.scripted import play
 from fp3o.envs.task import Task
-from fp3o.envs.vectorise import batch_of
+from fp3o.envs.vectorise import vectorise
 from fp3o.policy import Policy, is_run
 from fp3o.policy.export import config_of, read_actor
-from fp3o.runs.run_config import Plan
-from fp3o.training.episodes import Played
+from fp3o.runs.run_config import RunConfig
+from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.program import Program
 
 LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
@@ -29,37 +30,37 @@ LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
 training. 0 and 1 would be the streams of training itself."""
 
 
-def program_of(plan: Plan) -> Program:
+def program_of(plan: RunConfig) -> Program:
     """The program that trains and judges the plan's seeds."""
-    return Program(environments(plan, plan.config.num_envs), plan.config, num_seeds(plan))
+    return Program(environments(plan, plan.learner.num_envs), plan.learner, num_seeds(plan))
 
 
-def num_seeds(plan: Plan) -> int | None:
+def num_seeds(plan: RunConfig) -> int | None:
     """Seeds of a program; None, no axis of seeds, where there is one."""
     return plan.seeds if plan.seeds > 1 else None
 
 
-def environments(plan: Plan, num_envs: int) -> Env:
+def environments(plan: RunConfig, num_envs: int) -> VecEnv:
     """A batch for every seed; on the host those of all seeds are one batch."""
-    game = plan.description.game(plan.variant)
-    copies = plan.seeds if isinstance(game, HostGame) else 1
-    return batch_of(game, num_envs * copies)
+    game = plan.task_info.env(plan.variant)
+    copies = plan.seeds if isinstance(game, HostEnv) else 1
+    return vectorise(game, num_envs * copies)
 
 
-def judge(
+def evaluate_params(
     program: Program,
-    plan: Plan,
+    plan: RunConfig,
     rows: Any,
     episodes: int,
     purpose: tuple[int, ...],
     deterministic: bool = True,
-) -> Played:
+) -> EvalEpisodes:
     """Play `episodes` episodes with every seed's actor: arrays `(seeds, episodes, ...)`.
 
     They are played in equal parts, so evaluations of all lengths share one compiled program.
     """
     part = min(plan.eval_episodes, episodes)
-    env, limit = environments(plan, part), plan.description.longest(plan.variant)
+    env, limit = environments(plan, part), plan.task_info.max_episode_steps(plan.variant)
     played = [
         program.evaluate(rows, env, program.keys(plan.seed, *purpose, i), limit, deterministic)
         for i in range(math.ceil(episodes / part))
@@ -72,11 +73,11 @@ def judge(
     return jax.tree.map(together, *played)
 
 
-def summary(played: Played, names: Sequence[str]) -> dict[str, Any]:
+def summary(played: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """Mean of some returns, their spread, the mean's standard error; the means of outcomes."""
     returns = np.asarray(played.returns)
     spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
-    means = np.asarray(played.outcome, np.float64).reshape(returns.size, len(names)).mean(0)
+    means = np.asarray(played.episode_metrics, np.float64).reshape(returns.size, len(names)).mean(0)
     return {
         "return": float(returns.mean()),
         "std": spread,
@@ -86,18 +87,21 @@ def summary(played: Played, names: Sequence[str]) -> dict[str, Any]:
 
 
 @cache
-def references(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
+def baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
     """What the task's scripted policies earn, to compare a trained team with."""
-    description = find(task)
-    if description.scripted is None:
+    description = get_task(task)
+    if description.baselines is None:
         return {}
-    game: Any = description.game(variant)
+    game: Any = description.env(variant)
     key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
     names = game.spec.outcomes
     return {
-        name: summary(Played(*play(game, rule, key, episodes, description.longest(variant))), names)
+        name: summary(
+            EvalEpisodes(*play(game, rule, key, episodes, description.max_episode_steps(variant))),
+            names,
+        )
         | {"episodes": episodes}
-        for name, rule in description.scripted(game).items()
+        for name, rule in description.baselines(game).items()
     }
 
 
@@ -121,19 +125,19 @@ def evaluate(
     for number, (name, folder) in enumerate(folders(Path(path), which).items()):
         policy = Policy.load(folder, trust=trust or is_run(Path(path)))
         spec, plan = policy.card.spec, plan_of_policy(policy, seed + number, episodes)
-        program = _player(replace(plan, seed=0), ADOPTED.get(plan.task))
+        program = _player(replace(plan, seed=0), REGISTERED.get(plan.task))
         actor = read_actor(policy, program.setup)
-        played = judge(program, plan, actor, episodes, (ASKED,), deterministic)
-        rows.append({"name": name, **summary(played, program.setup.spec.outcomes)})
+        played = evaluate_params(program, plan, actor, episodes, (ASKED,), deterministic)
+        rows.append({"name": name, **summary(played, program.setup.spec.episode_metrics)})
     assert spec is not None  # `folders` names at least one
-    task, variant = locate(spec.name)
+    task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
         "agents": spec.num_agents,
         "episodes": episodes,
         "deterministic": deterministic,
         "policies": rows,
-        "references": references(task.name, variant, episodes),
+        "references": baselines(task.name, variant, episodes),
     }
 
 
@@ -146,28 +150,29 @@ def folders(path: Path, which: str) -> dict[str, Path]:
 def task_of_policy(policy: Policy) -> tuple[Task, str | None]:
     """The task and variant a policy was trained on; those from elsewhere have to be imported."""
     name = policy.card.spec.name
-    if name.partition("/")[0] in ADAPTERS:
-        policy.vouch(f"the task {name}")
-    return locate(name)
+    family = families().get(re.split("[:/]", name, maxsplit=1)[0])
+    if family is not None and family.imports_code:
+        policy.require_trust(f"the task {name}")
+    return parse_task(name)
 
 
-def plan_of_policy(policy: Policy, seed: int, episodes: int) -> Plan:
+def plan_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:
     """A plan whose program can play this policy (it is never trained)."""
     card = policy.card
     task, variant = task_of_policy(policy)
-    if card.own is not None:
-        policy.vouch(f"the network {card.own}")
-    part = min(episodes, task.together)
-    return Plan(
-        task=task.name, variant=variant, config=config_of(card), seed=seed, eval_episodes=part
+    if card.network_class is not None:
+        policy.require_trust(f"the network {card.network_class}")
+    part = min(episodes, task.max_parallel)
+    return RunConfig(
+        task=task.name, variant=variant, learner=config_of(card), seed=seed, eval_episodes=part
     )
 
 
-def _player(plan: Plan, adopted: Task | None) -> Program:
+def _player(plan: RunConfig, adopted: Task | None) -> Program:
     return _program(plan, adopted and adopted.build)
 
 
 @cache
-def _program(plan: Plan, build: Any) -> Program:
+def _program(plan: RunConfig, build: Any) -> Program:
     # An adopted object may have taken the place of another one of its name: `build` tells.
     return program_of(plan)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fp3o.envs.registry import adopt
+from fp3o.envs.registry import register_env
 from fp3o.runs.directory import FORMAT, RunDirectory, RunError
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.progress import Display, Style, display
 from fp3o.runs.provenance import describe
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import change, draft, flatten, read_settings
-from fp3o.runs.trainer import Runner
-from fp3o.sharing.schemes import AUTO, plain
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import from_preset, read_settings, settings_of, with_settings
+from fp3o.runs.trainer import Trainer
+from fp3o.sharing.schemes import AUTO, resolve_groups
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Run:
     """A run on the disk: what was asked for and where it is."""
 
     path: Path
-    plan: Plan
+    config: RunConfig
     finished: bool
 
     @property
@@ -48,39 +48,39 @@ def train(
     task may also be an object: a game, a ParallelEnv of PettingZoo, a function that makes one.
     """
     if not (task is None or isinstance(task, str)):
-        task = adopt(task).name
-    plan = settle(arrange(task, preset, config, settings))
+        task = register_env(task).name
+    plan = resolve(configure(task, preset, config, settings))
     return start(plan, out, display(progress), loggers)
 
 
-def arrange(
+def configure(
     task: str | None,
     preset: str | None,
     config: str | Path | None,
     settings: Mapping[str, Any],
-) -> Plan:
+) -> RunConfig:
     """The plan of a preset, changed by a file, changed by settings."""
     filed = read_settings(config) if config is not None else {}
-    plan = draft(task or filed.get("task"), preset)
-    return change(plan, {**filed, "task": plan.task, **settings})
+    plan = from_preset(task or filed.get("task"), preset)
+    return with_settings(plan, {**filed, "task": plan.task, **settings})
 
 
-def settle(plan: Plan) -> Plan:
+def resolve(plan: RunConfig) -> RunConfig:
     """The plan, checked, with plain groups in the place of `auto`, of a function or a dict."""
     for name in ("sharing", "critic_sharing"):
-        asked, task = getattr(plan.config, name), plan.description
+        asked, task = getattr(plan.learner, name), plan.task_info
         if asked == AUTO:
             from fp3o.sharing.auto import NUM_ENVS, auto_sharing
 
-            env = task.env(plan.variant, min(NUM_ENVS, task.together))
-            plan = change(plan, {name: auto_sharing(env, seed=plan.seed)})
+            env = task.vec_env(plan.variant, min(NUM_ENVS, task.max_parallel))
+            plan = with_settings(plan, {name: auto_sharing(env, seed=plan.seed)})
         elif asked is not None:
-            plan = change(plan, {name: plain(asked, task.spec(plan.variant))})
+            plan = with_settings(plan, {name: resolve_groups(asked, task.spec(plan.variant))})
     return plan.check()
 
 
 def start(
-    plan: Plan,
+    plan: RunConfig,
     out: str | Path | None,
     screen: Display,
     loggers: Sequence[str],
@@ -91,9 +91,9 @@ def start(
     directory = RunDirectory(out if out is not None else free_path(plan))
     directory.create()
     try:
-        agents = plan.description.spec(plan.variant).num_agents
-        directory.write_json("config.json", describe(flatten(plan), agents))
-        finished = Runner(plan, directory, screen, loggers, pages).go()
+        agents = plan.task_info.spec(plan.variant).num_agents
+        directory.write_json("config.json", describe(settings_of(plan), agents))
+        finished = Trainer(plan, directory, screen, loggers, pages).go()
     finally:
         directory.unlock()
     return Run(directory.path, plan, finished)
@@ -124,8 +124,8 @@ def resume_with(
     directory.lock()
     try:
         if steps is not None:
-            plan = change(plan, {"steps": steps}).check()
-        runner = Runner(plan, directory, screen, loggers, pages)
+            plan = with_settings(plan, {"steps": steps}).check()
+        runner = Trainer(plan, directory, screen, loggers, pages)
         if plan.iterations < runner.iteration:
             raise ValueError(f"{path} has already done {runner.step} steps, more than {steps}")
         if runner.iteration < plan.iterations:
@@ -136,7 +136,7 @@ def resume_with(
     return Run(directory.path, plan, finished)
 
 
-def plan_of(directory: RunDirectory) -> Plan:
+def plan_of(directory: RunDirectory) -> RunConfig:
     """The plan a run directory was made for."""
     record = directory.read_json("config.json")
     if record.get("format") != FORMAT or not isinstance(record.get("settings"), dict):
@@ -144,12 +144,12 @@ def plan_of(directory: RunDirectory) -> Plan:
             f"{directory.path / 'config.json'} has format {record.get('format')!r}, this version "
             f"of fp3o knows format {FORMAT}"
         )
-    return change(Plan(), record["settings"]).check()
+    return with_settings(RunConfig(), record["settings"]).check()
 
 
-def free_path(plan: Plan) -> Path:
+def free_path(plan: RunConfig) -> Path:
     """`runs/task-algorithm-sharing-1`, or the first number that is free."""
-    settings = flatten(plan)
+    settings = settings_of(plan)
     kind = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
     words = plan.task.split("/")[-1], settings["algorithm"].split(":")[0], kind
     number = 1

@@ -8,22 +8,21 @@ and what `fp3o.train` takes as keywords. It is derived from the fields of `Plan`
 import math
 from dataclasses import dataclass, field
 
-from fp3o.envs.presets import DEMO
-from fp3o.envs.registry import find
+from fp3o.envs.registry import DEFAULT_TASK, get_task
 from fp3o.envs.task import Task
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunConfig:
     """What to train on, for how long, how it is judged and kept."""
 
-    task: str = DEMO[0]
+    task: str = DEFAULT_TASK
     """The task's name."""
     variant: str | None = None
     """The rules to play by; none: the task's first variant."""
-    config: Config = field(default_factory=Config)
+    learner: Config = field(default_factory=Config)
     """The learner's settings."""
     steps: int = 1_000_000
     """Environment steps of each seed; rounded up to whole iterations."""
@@ -41,18 +40,18 @@ class Plan:
     """Iterations between lines in metrics.jsonl."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
-    keep: int = 3
+    keep_checkpoints: int = 3
     """Checkpoints kept."""
 
     @property
-    def description(self) -> Task:
+    def task_info(self) -> Task:
         """The task's entry in the table."""
-        return find(self.task)
+        return get_task(self.task)
 
     @property
     def steps_per_iteration(self) -> int:
         """Environment steps of one seed in an iteration."""
-        return self.config.num_envs * self.config.rollout
+        return self.learner.num_envs * self.learner.rollout
 
     @property
     def iterations(self) -> int:
@@ -64,12 +63,12 @@ class Plan:
         """The seeds."""
         return range(self.seed, self.seed + self.seeds)
 
-    def check(self) -> "Plan":
+    def check(self) -> "RunConfig":
         """Refuse what cannot work, before anything is compiled or written."""
         for name, least in LEAST.items():
             if not least <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        Setup(self.description.spec(self.variant), self.config)
+        Setup(self.task_info.spec(self.variant), self.learner)
         return self
 
 

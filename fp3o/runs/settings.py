@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fp3o.algorithms.row import Algorithm
-from fp3o.algorithms.table import spell
-from fp3o.envs.presets import DEMO
-from fp3o.envs.registry import find
+from fp3o.algorithms.table import algorithm_name
+from fp3o.envs.registry import DEFAULT_PRESET, DEFAULT_TASK, get_task
 from fp3o.errors import nearest
 from fp3o.imports import load
-from fp3o.learning.config import Config, Rates
-from fp3o.runs.run_config import Plan
+from fp3o.learning.config import Config, Hyperparameters
+from fp3o.runs.run_config import RunConfig
 
 
 class Setting(NamedTuple):
@@ -32,10 +31,10 @@ class Setting(NamedTuple):
 
 def _settings() -> dict[str, Setting]:
     found = {}
-    for owner in (Plan, Config, Rates):
+    for owner in (RunConfig, Config, Hyperparameters):
         words = field_words(owner)
         for item in dataclasses.fields(owner):
-            if item.name not in ("config", "rates"):
+            if item.name not in ("learner", "hyperparameters"):
                 kind, optional = _kind(item)
                 found[item.name] = Setting(item.name, kind, optional, words[item.name])
     return found
@@ -67,33 +66,37 @@ SETTINGS: Mapping[str, Setting] = _settings()
 GROUPS: Mapping[str, tuple[tuple[str, ...], str]] = {
     name: (tuple(item.name for item in dataclasses.fields(owner) if item.name in SETTINGS), title)
     for name, owner, title in (
-        ("run", Plan, "The run: how long, how it is judged and kept."),
+        ("run", RunConfig, "The run: how long, how it is judged and kept."),
         ("learner", Config, "The learner: a new value compiles a new program."),
-        ("rates", Rates, "Rates: numbers inside the program."),
+        (
+            "hyperparameters",
+            Hyperparameters,
+            "Hyperparameters: scalars inside the compiled program.",
+        ),
     )
 }
 """The names by where they belong."""
 
 
-def flatten(plan: Plan) -> dict[str, Any]:
+def settings_of(plan: RunConfig) -> dict[str, Any]:
     """A plan as names and plain JSON values, complete."""
     values = {name: _owner(plan, name) for name in SETTINGS}
-    values["algorithm"] = spell(plan.config.row)
-    values["variant"] = plan.variant or plan.description.variants[0]
+    values["algorithm"] = algorithm_name(plan.learner.row)
+    values["variant"] = plan.variant or plan.task_info.variants[0]
     return json.loads(json.dumps(values, default=float))
 
 
-def _owner(plan: Plan, name: str) -> Any:
-    owners = plan, plan.config, plan.config.rates
+def _owner(plan: RunConfig, name: str) -> Any:
+    owners = plan, plan.learner, plan.learner.hyperparameters
     return getattr(next(owner for owner in owners if hasattr(owner, name)), name)
 
 
-def change(plan: Plan, settings: Mapping[str, Any]) -> Plan:
+def with_settings(plan: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     """A plan with some settings of the flat form replaced."""
     given = {name: coerce(name, value) for name, value in settings.items()}
-    own = {item.name for item in dataclasses.fields(Plan)} & given.keys()
-    config = plan.config.replace(**{name: given[name] for name in given.keys() - own})
-    return dataclasses.replace(plan, config=config, **{name: given[name] for name in own})
+    own = {item.name for item in dataclasses.fields(RunConfig)} & given.keys()
+    config = plan.learner.replace(**{name: given[name] for name in given.keys() - own})
+    return dataclasses.replace(plan, learner=config, **{name: given[name] for name in own})
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -163,9 +166,9 @@ def _sharing(name: str, value: Any) -> Any:
     return tuple(tuple(x) if isinstance(x, (list, tuple)) else x for x in value)
 
 
-def draft(task: str | None = None, preset: str | None = None) -> Plan:
+def from_preset(task: str | None = None, preset: str | None = None) -> RunConfig:
     """The plan a preset lays down; without a task the demo, without a preset the task's default."""
     if task is None:
-        task, preset = DEMO[0], preset or DEMO[1]
-    found = find(task)
-    return change(Plan(task=found.name), found.preset(preset))
+        task, preset = DEFAULT_TASK, preset or DEFAULT_PRESET
+    found = get_task(task)
+    return with_settings(RunConfig(task=found.name), found.preset(preset))

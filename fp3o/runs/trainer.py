@@ -10,38 +10,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fp3o.envs.vectorise import Seeded
-from fp3o.envs.workers.protocol import Losses
+from fp3o.envs.workers.protocol import FailureCounts
 from fp3o.errors import NonFiniteError
 from fp3o.policy.export import write_policy
 from fp3o.reports import report
 from fp3o.runs.best import Best
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.directory import Checkpoint, RunDirectory, RunError
-from fp3o.runs.evaluation import BEST, DURING, LAST, judge, program_of, references, summary
+from fp3o.runs.evaluation import BEST, DURING, LAST, baselines, evaluate_params, program_of, summary
 from fp3o.runs.loggers import Logger, open_loggers
 from fp3o.runs.progress import Display, Status
 from fp3o.runs.provenance import describe
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import flatten
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import settings_of
 from fp3o.runs.signals import stop_signals
-from fp3o.training.episodes import Played
-from fp3o.training.program import Program, State
+from fp3o.training.episodes import EvalEpisodes
+from fp3o.training.program import Program, TrainState
 
 
-class Standing(NamedTuple):
+class TrainCheckpoint(NamedTuple):
     """Everything a checkpoint holds."""
 
-    state: State
+    state: TrainState
     best: Best
 
 
-class Runner:
+class Trainer:
     """One process's work on a run."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunConfig,
         directory: RunDirectory,
         screen: Display,
         loggers: Sequence[str],
@@ -73,7 +72,7 @@ class Runner:
         try:
             if self.iteration < plan.iterations:
                 self._loggers = open_loggers(
-                    self._logger_names, path, flatten(plan), self.step + 1 if self.step else 0
+                    self._logger_names, path, settings_of(plan), self.step + 1 if self.step else 0
                 )
                 self._train()
             finished = self.iteration >= plan.iterations
@@ -108,7 +107,7 @@ class Runner:
         self.screen.say(f"compiled in {self._seconds['compile']:.1f} s; output in {path}")
         for outdated in ("results.json", "report.html"):
             (path / outdated).unlink(missing_ok=True)
-        title = f"{self.plan.task} · {flatten(self.plan)['algorithm']} · {self.plan.config.sharing}"
+        title = f"{self.plan.task} · {settings_of(self.plan)['algorithm']} · {self.plan.learner.sharing}"
         total = self.plan.iterations * self.plan.steps_per_iteration
         status = Status(title, total, self.step, self.plan.seeds)
         began = saved = time.perf_counter()
@@ -153,7 +152,7 @@ class Runner:
             self.directory.append("timing.jsonl", [{"step": self.step, "seconds": seconds}])
         return rows
 
-    def _learn(self) -> tuple[State, dict[str, Any]]:
+    def _learn(self) -> tuple[TrainState, dict[str, Any]]:
         """One iteration of the program; should it fail, what was learned before is kept."""
         try:
             return self.program.iterate(self.standing.state)
@@ -168,9 +167,7 @@ class Runner:
 
     def _losses(self) -> dict[str, int]:
         """What environments that count it have lost since the run began, in training."""
-        env: Any = self.program.env
-        lost = getattr(env.env if isinstance(env, Seeded) else env, "losses", None)
-        now = lost.metrics() if isinstance(lost, Losses) else {}
+        now = self.program.env.failure_counts()
         return {name: self._lost_before.get(name, 0) + number for name, number in now.items()}
 
     def _tell_losses(self) -> None:
@@ -185,7 +182,7 @@ class Runner:
                 f"{new['env_lost_steps']} steps of their episodes were lost"
             )
 
-    def _refuse_divergence(self, state: State) -> None:
+    def _refuse_divergence(self, state: TrainState) -> None:
         """A policy whose numbers are not finite plays no more: stop, with the last good state."""
         finite = [np.isfinite(self._by_seed(x)).all((1, 2)) for x in state.learner.actor]
         for seed, good in zip(self.plan.seed_numbers, np.all(finite, axis=0), strict=True):
@@ -210,7 +207,9 @@ class Runner:
     def _evaluation(self) -> list[dict[str, Any]]:
         """Play with the policies as they are now, and remember the best."""
         plan, actor = self.plan, self.standing.state.learner.actor
-        played = judge(self.program, plan, actor, plan.eval_episodes, (DURING, self.iteration))
+        played = evaluate_params(
+            self.program, plan, actor, plan.eval_episodes, (DURING, self.iteration)
+        )
         returns = np.asarray(played.returns, np.float64)
         best, mean = self.standing.best, returns.mean(1)
         better = mean > best.score
@@ -224,8 +223,8 @@ class Runner:
                 ),
             )
         )
-        names = [f"eval_{name}" for name in self.setup.spec.outcomes]
-        outcomes = np.asarray(played.outcome, np.float64).mean(1).tolist()
+        names = [f"eval_{name}" for name in self.setup.spec.episode_metrics]
+        outcomes = np.asarray(played.episode_metrics, np.float64).mean(1).tolist()
         return [
             {"eval_return": float(r.mean()), "eval_std": float(r.std()), "eval_episodes": r.size}
             | dict(zip(names, outcome, strict=True))
@@ -239,7 +238,7 @@ class Runner:
         with self.screen.waiting(f"final evaluation: {plan.final_episodes} episodes a seed"):
             last = self._final(self.standing.state.learner.actor, LAST)
             absolute = self._final(stacked, BEST)
-            scripted = references(plan.task, plan.variant, plan.final_episodes)
+            scripted = baselines(plan.task, plan.variant, plan.final_episodes)
         content = {
             "format": 1,
             "steps": self.step,
@@ -261,15 +260,17 @@ class Runner:
 
     def _final(self, rows: Any, purpose: int) -> list[dict[str, Any]]:
         """The final evaluation of every seed's actor, in words and numbers for `results.json`."""
-        played = judge(self.program, self.plan, rows, self.plan.final_episodes, (purpose,))
-        names = self.setup.spec.outcomes
-        return [summary(Played(*own), names) for own in zip(*played, strict=True)]
+        played = evaluate_params(
+            self.program, self.plan, rows, self.plan.final_episodes, (purpose,)
+        )
+        names = self.setup.spec.episode_metrics
+        return [summary(EvalEpisodes(*own), names) for own in zip(*played, strict=True)]
 
-    def _fresh(self) -> Standing:
+    def _fresh(self) -> TrainCheckpoint:
         state = self.program.init(self.plan.seed)
         nowhere = np.full(self.plan.seeds, -math.inf)
         rows = tuple(self._by_seed(x) for x in state.learner.actor)
-        return Standing(state, Best(nowhere, np.zeros(self.plan.seeds, np.int64), rows))
+        return TrainCheckpoint(state, Best(nowhere, np.zeros(self.plan.seeds, np.int64), rows))
 
     def _restore(self) -> None:
         """Go back to the newest whole checkpoint, and forget what was written after it."""
@@ -281,16 +282,20 @@ class Runner:
             self.directory.rewind("metrics.jsonl", self.cursor)
             rows = self.directory.metrics.read_bytes().splitlines()
             last = json.loads(rows[-1]) if rows else {}
-            self._lost_before = {name: last[name] for name in Losses().metrics() if name in last}
+            self._lost_before = {
+                name: last[name] for name in FailureCounts().metrics() if name in last
+            }
 
     def _save(self) -> None:
         arrays = to_arrays(self.standing)
-        self.directory.save(Checkpoint(self.iteration, self.cursor, arrays), self.plan.keep)
+        self.directory.save(
+            Checkpoint(self.iteration, self.cursor, arrays), self.plan.keep_checkpoints
+        )
         self._write_policies({})
 
     def note_resumption(self) -> None:
         """Keep in the record where and with what the run goes on, and its newest settings."""
-        record, here = self.directory.read_json("config.json"), describe(flatten(self.plan), 0)
+        record, here = self.directory.read_json("config.json"), describe(settings_of(self.plan), 0)
         about = {name: here[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": self.step, **about}]
         settings = {"settings": here["settings"], "resumed": resumed}
@@ -300,7 +305,7 @@ class Runner:
         """The newest and the best policy of every seed as artefacts that can be loaded alone."""
         state, best = self.standing
         record = self.directory.read_json("config.json")
-        norm = jax.tree.map(self._by_seed, state.learner.norm)
+        norm = jax.tree.map(self._by_seed, state.learner.value_norm)
         kinds = {"last": tuple(map(self._by_seed, state.learner.actor)), "best": best.rows}
         for k, seed in enumerate(self.plan.seed_numbers):
             for kind, rows in kinds.items():

@@ -3,7 +3,6 @@
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import jax
 import numpy as np
 from PIL import Image
 
-from fp3o.envs.vectorise import batch_of
-from fp3o.errors import nearest
+from fp3o.envs.api import HostEnv
+from fp3o.envs.vectorise import vectorise
+from fp3o.errors import UserError, nearest
 from fp3o.policy import Policy
 from fp3o.runs.evaluation import task_of_policy
 from fp3o.types import TimeStep
@@ -46,21 +46,19 @@ def render(
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot film as {path.name!r}: {nearest(path.suffix, FORMATS)}")
     task, variant = task_of_policy(policy)
-    game: Any = task.game(variant)
-    game = game.filmed() if hasattr(game, "filmed") else game
-    env = batch_of(game, 1)
-    show = getattr(env, "picture", None) or partial(task.picture or _nothing, game)
-    pace = 1 / getattr(game, "dt", 1 / STILL)
+    env = task.env(variant)
+    if not env.renderable:
+        raise UserError(f"{env.spec.name} cannot be rendered")
+    batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
+    pace = 1 / (env.step_seconds or 1 / STILL)
     every = max(1, round(pace / SMOOTH))  # steps from one picture to the next
     speed = fps or max(1, round(pace / every))
     frames: list[np.ndarray] = []
-    step = jax.jit(env.step) if env.traced else env.step
+    step = jax.jit(batch.step) if batch.jittable else batch.step
     for episode in range(episodes):
-        begun = env.reset(jax.random.key(seed + episode))
-        shots = film(policy, show, step, begun, episode, every, env.spec.outcomes)
+        begun = batch.reset(jax.random.key(seed + episode))
+        shots = film(policy, batch.render, step, begun, episode, every, env.spec.episode_metrics)
         for shot in itertools.islice(shots, int(seconds * speed)):
-            if shot is None:
-                raise ValueError(f"{env.spec.name} has no picture to film")
             frames.append(shot)
             tell(f"filming: {len(frames)} pictures, episode {episode + 1} of {episodes}")
     write_film(path, frames, speed)
@@ -78,12 +76,12 @@ def film(
 ) -> Iterator[np.ndarray]:
     """The pictures of one episode, one in `every` steps; the last one stays a moment."""
     state, now = begun
-    memory, earned, before, shares = None, 0.0, state, policy.card.spec.shares
+    hidden_state, earned, before, shares = None, 0.0, state, policy.card.spec.reward_sum_over
     for time in itertools.count():
         if time % every == 0:
             yield picture(state, f"episode {episode + 1}   step {time}   return {earned:.2f}")
         seen = jax.device_get(now)
-        action, memory = policy.act(seen.obs, memory, seen.legal)
+        action, hidden_state = policy.act(seen.obs, hidden_state, seen.action_mask)
         before, (state, now) = state, step(state, action)
         earned += float(now.reward.mean()) / shares
         if now.terminated[0] | now.truncated[0]:
@@ -93,13 +91,9 @@ def film(
     yield from itertools.repeat(final, 6)
 
 
-def _nothing(game: Any, state: Any, caption: str) -> np.ndarray:
-    raise ValueError(f"{game.spec.name} has no picture to film")
-
-
 def _end(outcomes: Sequence[str], now: TimeStep) -> str:
     """How the episode ended, in a word."""
-    outcome = dict(zip(outcomes, now.outcome[0].tolist(), strict=True))
+    outcome = dict(zip(outcomes, now.episode_metrics[0].tolist(), strict=True))
     return ("won" if outcome["won"] else "not won") if "won" in outcome else "end"
 
 

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fp3o.envs.api import Env
-from fp3o.envs.random_play import Record, play_at_random
+from fp3o.envs.api import VecEnv
+from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.sharing.schemes import components
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
@@ -65,7 +65,7 @@ class Effects(NamedTuple):
     tried: np.ndarray
 
 
-def auto_sharing(env: Env, steps: int = 200, seed: int = 0) -> Groups:
+def auto_sharing(env: VecEnv, steps: int = 200, seed: int = 0) -> Groups:
     """The map from agent to group that random play suggests; a batch of about 64 is enough."""
     record, random = play_at_random(env, steps, seed), np.random.default_rng(seed)
     everything = np.arange(env.num_envs)
@@ -74,14 +74,14 @@ def auto_sharing(env: Env, steps: int = 200, seed: int = 0) -> Groups:
     return components([cluster(compare(env.spec, record, part)) for part in parts])
 
 
-def differences(env: Env, steps: int = 200, seed: int = 0) -> Float[np.ndarray, "n n"]:
+def differences(env: VecEnv, steps: int = 200, seed: int = 0) -> Float[np.ndarray, "n n"]:
     """How much the effects of the agents' actions differ, pair by pair: 0 to about 2."""
     return compare(env.spec, play_at_random(env, steps, seed), np.arange(env.num_envs))
 
 
-def compare(spec: EnvSpec, record: Record, chosen: np.ndarray) -> Float[np.ndarray, "n n"]:
+def compare(spec: EnvSpec, record: RandomPlay, chosen: np.ndarray) -> Float[np.ndarray, "n n"]:
     """The differences of the agents in some of the environments that were played."""
-    seen = TimeStep._make(np.asarray(part)[:, chosen] for part in record.seen)
+    seen = TimeStep._make(np.asarray(part)[:, chosen] for part in record.steps)
     moves = [*_moves(spec, seen, record.actions[:, chosen])]
     fewest = min(len(own.obs) for own in moves)
     if fewest < FEWEST * len(chosen) / record.actions.shape[1]:

@@ -34,15 +34,15 @@ AUTO = "auto"
 SHARINGS = ("full", "partial", "none", "by_type")
 """The kinds that have a name."""
 
-Plain = str | Sequence[int] | Sequence[Sequence[int]]
+PlainSharing = str | Sequence[int] | Sequence[Sequence[int]]
 """A named kind, one agent-to-group map for all layers, or one map a layer."""
 
-SharingSpec = Plain | Mapping[Any, Any] | Callable[[EnvSpec], Any]
+SharingSpec = PlainSharing | Mapping[Any, Any] | Callable[[EnvSpec], Any]
 """Also a dict, `{"legs": (0, 1), "arms": (2, 3)}` or `{0: "leg", 1: "leg", 2: "arm", 3: "arm"}`,
 and a function that gives one of all these."""
 
 
-def plain(spec: SharingSpec, task: EnvSpec) -> Plain:
+def resolve_groups(spec: SharingSpec, task: EnvSpec) -> PlainSharing:
     """Groups as a run keeps them: a function is asked, a dict becomes a map."""
     if callable(spec):
         spec = spec(task)
@@ -64,7 +64,7 @@ def plain(spec: SharingSpec, task: EnvSpec) -> Plain:
     return tuple(order.index(labels[agent]) for agent in team)
 
 
-def share(spec: Plain, kinds: Sequence[int], num_layers: int) -> Sharing:
+def layer_groups(spec: PlainSharing, kinds: Sequence[int], num_layers: int) -> Sharing:
     """Spell out a sharing: the map of each of `num_layers` layers for agents of these `kinds`."""
     num_agents = len(kinds)
     own, one = tuple(range(num_agents)), (0,) * num_agents
@@ -134,7 +134,7 @@ def components(sharing: Sequence[Groups]) -> Groups:
     return renumber(label)
 
 
-def critic_follows(actor: Sharing, num_layers: int) -> Sharing:
+def default_critic_sharing(actor: Sharing, num_layers: int) -> Sharing:
     """The critic's default sharing: that of the actor's first layer, in every layer.
 
     One critic for `full` and `partial`, one an agent for `none`, one a kind for `by_type`.

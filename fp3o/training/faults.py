@@ -19,7 +19,9 @@ def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
         place = jnp.stack(jnp.unravel_index(bad.reshape(-1).argmax(), bad.shape))
         return jnp.where(bad.any(), place, -1)
 
-    places = jnp.stack([find(x) for x in (trajectory.reward, trajectory.obs, trajectory.view)])
+    places = jnp.stack(
+        [find(x) for x in (trajectory.reward, trajectory.obs, trajectory.critic_input)]
+    )
     kind = (places[:, 0] >= 0).argmax()
     return jnp.concatenate([kind[None], places[kind]])
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs.workers.protocol import GarbageError
+from fp3o.envs.workers.protocol import InvalidReplyError
 
 MASK = "action_mask"
 
 
 @dataclass(frozen=True)
-class Sense:
+class ObsCodec:
     """How an agent's observation becomes a row of numbers."""
 
     size: int
@@ -27,22 +27,24 @@ class Sense:
         plain = seen["observation"] if self.boxed else seen
         flat = self._hot(np.ravel(plain)) if self.choices else np.asarray(plain, np.float32).ravel()
         if flat.size != self.size:
-            raise GarbageError(f"an observation of {flat.size} numbers, expected {self.size}")
+            raise InvalidReplyError(f"an observation of {flat.size} numbers, expected {self.size}")
         return flat
 
     def _hot(self, values: np.ndarray) -> np.ndarray:
         if len(values) != len(self.choices):
-            raise GarbageError(f"an observation of {values}, expected {len(self.choices)} numbers")
+            raise InvalidReplyError(
+                f"an observation of {values}, expected {len(self.choices)} numbers"
+            )
         which: Any = values.astype(int) - self.start
         if (which < 0).any() or (which >= self.choices).any():
-            raise GarbageError(f"an observation of {values}, which is not in its space")
+            raise InvalidReplyError(f"an observation of {values}, which is not in its space")
         flat = np.zeros(self.size, np.float32)
         flat[which + np.cumsum((0, *self.choices[:-1]))] = 1.0
         return flat
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class DiscreteCodec:
     """How an agent's choices become an action of its space."""
 
     sizes: tuple[int, ...]
@@ -58,7 +60,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Dial:
+class BoxCodec:
     """How a vector of real numbers becomes an action of a space with bounds."""
 
     low: np.ndarray
@@ -72,12 +74,12 @@ class Dial:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TeamLayout:
     """How a team's dictionaries become arrays."""
 
     agents: tuple[Any, ...]
-    senses: tuple[Sense, ...]
-    hands: tuple[Choice, ...] | tuple[Dial, ...]
+    senses: tuple[ObsCodec, ...]
+    hands: tuple[DiscreteCodec, ...] | tuple[BoxCodec, ...]
     mask: np.ndarray
     """(n, a): choices (or dimensions) that an agent has."""
     idle: np.ndarray

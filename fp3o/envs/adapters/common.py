@@ -1,19 +1,16 @@
 """What games of other JAX libraries have in common: options by name, pay, outcomes, pictures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from fp3o.envs.rendering import captioned
-from fp3o.envs.vectorise import Vectorised
+from fp3o.envs.api import Env
 from fp3o.errors import nearest
 from fp3o.options import Value, of_variant, to_variant
-from fp3o.spec import EnvSpec
 
 REWARDS = ("mean", "sum", "own")
 
@@ -22,7 +19,7 @@ UNKNOWN_LIMIT = 1000
 
 
 @dataclass(frozen=True)
-class Foreign:
+class Foreign(Env):
     """An environment by its name, made with `options`, or one that is `made` already."""
 
     name: str
@@ -74,33 +71,3 @@ def alike(new: Any, old: Any) -> Any:
     """A new state with the number types of the old one: a loop needs them equal."""
     same = lambda x, y: x if jnp.result_type(x) == y.dtype else jnp.asarray(x, y.dtype)  # noqa: E731
     return jax.tree.map(same, new, old)
-
-
-@dataclass(frozen=True)
-class Filmed:
-    """A game whose batches have pictures; `draw` makes one of an environment's state."""
-
-    game: Any
-    draw: Callable[[Any], np.ndarray]
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The game's facts."""
-        return self.game.spec
-
-    def batch(self, num_envs: int) -> "Shown":
-        """Environments that can be looked at."""
-        return Shown(self.game, num_envs, self.draw)
-
-
-@dataclass(frozen=True)
-class Shown(Vectorised):
-    """A batch whose first environment can be looked at."""
-
-    draw: Callable[[Any], np.ndarray]
-
-    def picture(self, state: Any, caption: str) -> np.ndarray:
-        """The first environment, uint8, with a caption below."""
-        scene, _ = state
-        first = jax.tree.map(lambda x: np.asarray(x[0]), scene.inner)
-        return captioned(self.draw(first), caption)

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
+from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.rendering import captioned, drawn, without_screen
 from fp3o.options import Value, of_variant, to_variant
 from fp3o.spec import Box, Discrete, EnvSpec
@@ -50,10 +51,8 @@ class Standing(NamedTuple):
     """(e, 1, f): what was last seen."""
 
 
-class Gyms:
+class Gyms(VecEnv):
     """`num_envs` environments, stepped together; episodes begin again by themselves."""
-
-    traced = False
 
     def __init__(self, spec: EnvSpec, num_envs: int, build: Callable[[], Any]):
         self.spec, self.num_envs = spec, num_envs
@@ -77,36 +76,36 @@ class Gyms:
         places = np.tile(np.arange(each, dtype=np.uint32), key.size)[:, None]
         stream = np.hstack([np.repeat(numbers, each, axis=0), places])
         episode = np.zeros(self.num_envs, np.int64)
-        obs, legal = self._blank()
+        obs, action_mask = self._blank()
         for i in range(self.num_envs):
-            obs[i, 0], legal[i, 0] = self._begin(i, stream[i], 0)
+            obs[i, 0], action_mask[i, 0] = self._begin(i, stream[i], 0)
         none = np.zeros(self.num_envs, bool)
         reward = np.zeros((self.num_envs, 1), np.float32)
         state = self._standing(episode.copy(), episode, stream, obs)
-        return state, self._shown(obs, legal, reward, (none, none, ~none), obs)
+        return state, self._shown(obs, action_mask, reward, (none, none, ~none), obs)
 
     def step(self, state: Standing, action: Any) -> tuple[Standing, TimeStep]:
         """Play the actions `(e, 1, d)`; where an episode ends, the next one begins."""
         going = self._take_up(state)
-        action, (obs, legal) = np.asarray(action), self._blank()
+        action, (obs, action_mask) = np.asarray(action), self._blank()
         time, episode = state.time + 1, state.episode.copy()
         final, reward = obs.copy(), np.zeros((self.num_envs, 1), np.float32)
         over, cut = np.zeros((2, self.num_envs), bool)
         for i, env in enumerate(self._envs):
             if going[i]:
                 seen, reward[i], over[i], late, info = env.step(self._play(action[i, 0]))
-                final[i, 0], legal[i, 0] = self._read(seen), self._legal(info)
+                final[i, 0], action_mask[i, 0] = self._read(seen), self._legal(info)
                 cut[i] = late and not over[i]
             else:
                 final[i], cut[i] = state.obs[i], True
             obs[i] = final[i]
             if over[i] or cut[i]:
                 time[i], episode[i] = 0, episode[i] + 1
-                obs[i, 0], legal[i, 0] = self._begin(i, state.stream[i], int(episode[i]))
+                obs[i, 0], action_mask[i, 0] = self._begin(i, state.stream[i], int(episode[i]))
         new = self._standing(time, episode, state.stream, obs)
-        return new, self._shown(obs, legal, reward, (over, cut, over | cut), final)
+        return new, self._shown(obs, action_mask, reward, (over, cut, over | cut), final)
 
-    def picture(self, state: Standing, caption: str) -> np.ndarray | None:
+    def render(self, state: Standing, caption: str) -> np.ndarray | None:
         """The first environment's picture of itself, if it was made to have one.
 
         Of a moment that has passed, it is the last picture that was taken.
@@ -156,17 +155,18 @@ class Gyms:
         self._moment = self._moment + np.array([0, 1])
         return Standing(self._moment, time, episode, stream, obs)
 
-    def _shown(self, obs: Any, legal: Any, reward: Any, ends: Any, final: Any) -> TimeStep:
+    def _shown(self, obs: Any, action_mask: Any, reward: Any, ends: Any, final: Any) -> TimeStep:
         return TimeStep._make((
-            obs, obs, legal, self._alive, reward, *ends, final, final, self._nothing,
+            obs, obs, action_mask, self._alive, reward, *ends, final, final, self._nothing,
         ))  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Gymnasium:
+class Gymnasium(HostEnv):
     """An environment by its name, made with `options`."""
 
     name: str
+    renderable = True
     options: tuple[tuple[str, Value], ...] = ()
     render_mode: str | None = None
     """`rgb_array`: environments have pictures."""
@@ -177,7 +177,7 @@ class Gymnasium:
         return to_variant({}, self.options)
 
     @property
-    def limit(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be, as far as it is known."""
         return self._facts[1] or UNKNOWN_LIMIT
 
@@ -186,11 +186,11 @@ class Gymnasium:
         """The task's facts."""
         return self._facts[0]
 
-    def filmed(self) -> "Gymnasium":
+    def with_rendering(self) -> "Gymnasium":
         """The same task with pictures."""
         return replace(self, render_mode="rgb_array")
 
-    def batch(self, num_envs: int) -> Gyms:
+    def vectorise(self, num_envs: int) -> Gyms:
         """Environments that are stepped together."""
         return Gyms(self.spec, num_envs, self.build)
 

@@ -26,7 +26,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -35,8 +35,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Filmed, Foreign, alike, flat
-from fp3o.envs.api import Sight
+from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Foreign, alike, flat
+from fp3o.envs.api import Observation
+from fp3o.envs.rendering import captioned
 from fp3o.errors import MissingExtraError, nearest
 from fp3o.options import Value
 from fp3o.spec import Box, Discrete, EnvSpec
@@ -53,9 +54,9 @@ class Scene(NamedTuple):
     obs: Float[Array, "n f"]
     team: Float[Array, "*n f2"]
     """The critic's view: of everyone, or of each agent."""
-    legal: Bool[Array, "n a"]
+    action_mask: Bool[Array, "n a"]
     alive: Bool[Array, " n"]
-    outcome: Float[Array, " o"]
+    episode_metrics: Float[Array, " o"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class JaxMarl(Foreign):
         return [*self.env.agents]
 
     @property
-    def limit(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be, as far as it is known."""
         longest = getattr(self.env, "max_steps", None) or getattr(self.env, "episode_length", None)
         # Some look at the clock before they move it on.
@@ -90,7 +91,7 @@ class JaxMarl(Foreign):
             self._first[1].shape[-1],
             self._kinds,
             truncates=self._timed or hasattr(self.env, "episode_length"),
-            outcomes=self._told,
+            episode_metrics=self._told,
         )
 
     def reset(self, key: PRNGKeyArray) -> Scene:
@@ -114,22 +115,25 @@ class JaxMarl(Foreign):
         outcome = self.told(self._told, self._victory(inner) | {**info})
         return self._scene(inner, obs, alive, outcome), self.paid(own), over & ~cut, cut
 
-    def sight(self, state: Scene) -> Sight:
+    def observe(self, state: Scene) -> Observation:
         """What was shown."""
         n = len(self.agents)
         team = state.team if state.team.ndim == 2 else jnp.tile(state.team, (n, 1))
-        return Sight(state.obs, team, state.legal, state.alive)
+        return Observation(state.obs, team, state.action_mask, state.alive)
 
-    def outcome(self, state: Scene) -> Float[Array, " o"]:
+    def episode_metrics(self, state: Scene) -> Float[Array, " o"]:
         """What `outcomes` names, after the last step."""
-        return state.outcome
+        return state.episode_metrics
 
     @property
-    def filmed(self) -> Callable[[], Filmed]:
-        """The same game with pictures; there is no such thing where nobody could draw it."""
-        if part(self._first[0], "p_pos") is None and part(self._first[0], "unit_alive") is None:
-            raise AttributeError(f"{self.name} has no picture")
-        return partial(Filmed, self, partial(picture, self.env))
+    def renderable(self) -> bool:
+        """Whether the state has positions to draw."""
+        first = self._first[0]
+        return part(first, "p_pos") is not None or part(first, "unit_alive") is not None
+
+    def render(self, state: Scene, caption: str) -> np.ndarray:
+        """The positions of agents and landmarks, or of both sides."""
+        return captioned(picture(self.env, state.inner), caption)
 
     def _scene(self, inner: Any, obs: Any, alive: Array, outcome: Array) -> Scene:
         inner = jax.tree.map(jnp.asarray, inner)

@@ -16,7 +16,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -27,8 +27,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from PIL import Image
 
-from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Filmed, Foreign, alike, flat
-from fp3o.envs.api import Sight
+from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Foreign, alike, flat
+from fp3o.envs.api import Observation
+from fp3o.envs.rendering import captioned
 from fp3o.errors import MissingExtraError, nearest
 from fp3o.options import Value
 from fp3o.spec import Box, Discrete, EnvSpec
@@ -70,7 +71,7 @@ class Scene(NamedTuple):
     inner: Any
     shown: Any
     alive: Bool[Array, " n"]
-    outcome: Float[Array, " o"]
+    episode_metrics: Float[Array, " o"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Jumanji(Foreign):
         return int(self.env.action_spec.shape[0])
 
     @property
-    def limit(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be, as far as it is known."""
         return int(getattr(self.env, "time_limit", None) or UNKNOWN_LIMIT)
 
@@ -114,7 +115,7 @@ class Jumanji(Foreign):
             team.size,
             (0,) * self.num_agents,
             truncates=type(self.env).__name__ not in {*SEEN} - {*CUT},
-            outcomes=self.outcomes,
+            episode_metrics=self.outcomes,
         )
 
     def reset(self, key: PRNGKeyArray) -> Scene:
@@ -137,19 +138,19 @@ class Jumanji(Foreign):
         over, left = now.last(), going.any()
         return Scene(inner, shown, going, outcome), earned, over & ~left, over & left
 
-    def sight(self, state: Scene) -> Sight:
+    def observe(self, state: Scene) -> Observation:
         """What the agents see of what was shown."""
         n = self.num_agents
         team = jnp.tile(self._team(state.shown), (n, 1))
-        return Sight(self._obs(state.shown), team, self._legal(state.shown), state.alive)
+        return Observation(self._obs(state.shown), team, self._legal(state.shown), state.alive)
 
-    def outcome(self, state: Scene) -> Float[Array, " o"]:
+    def episode_metrics(self, state: Scene) -> Float[Array, " o"]:
         """What `outcomes` names, after the last step."""
-        return state.outcome
+        return state.episode_metrics
 
-    def filmed(self) -> Filmed:
-        """The same game with pictures."""
-        return Filmed(self, partial(picture, self.env))
+    def render(self, state: Scene, caption: str) -> np.ndarray:
+        """Jumanji's own rendering."""
+        return captioned(picture(self.env, state.inner), caption)
 
     def _obs(self, shown: Any) -> Float[Array, "n f"]:
         own, whole = self._view
@@ -169,15 +170,15 @@ class Jumanji(Foreign):
         )
 
     def _numbers(self, name: str, x: Array) -> Float[Array, " f"]:
-        return flat(x) / self.limit if name in CLOCKS else flat(x)
+        return flat(x) / self.max_episode_steps if name in CLOCKS else flat(x)
 
     def _legal(self, shown: Any) -> Bool[Array, "n a"]:
         exists = jnp.asarray(self._choices.mask)
         if isinstance(self._choices, Box) or not hasattr(shown, MASK):
             return exists
-        legal = jnp.asarray(getattr(shown, MASK), bool)
+        action_mask = jnp.asarray(getattr(shown, MASK), bool)
         # Somebody with nothing to do may do anything: it is of no consequence.
-        return legal | ~legal.any(-1, keepdims=True)
+        return action_mask | ~action_mask.any(-1, keepdims=True)
 
     def _actions(self, action: Array) -> Array:
         spec = self.env.action_spec

@@ -23,10 +23,11 @@ from typing import Any
 
 from fp3o.envs.adapters.pettingzoo_spaces import Facts, _Gently, look
 from fp3o.envs.adapters.pettingzoo_worker import Launch, build
+from fp3o.envs.api import HostEnv
 from fp3o.envs.rendering import without_screen
-from fp3o.envs.workers.in_process import Desk
-from fp3o.envs.workers.protocol import Patience
-from fp3o.envs.workers.vec_env import Crew, Games, form
+from fp3o.envs.workers.in_process import InProcessPool
+from fp3o.envs.workers.protocol import Timeouts
+from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
 from fp3o.errors import nearest
 from fp3o.spec import EnvSpec
 
@@ -38,7 +39,7 @@ ON_FAILURE = ("replace", "stop")
 
 
 @dataclass(frozen=True)
-class PettingZoo:
+class PettingZoo(HostEnv):
     """A task made of PettingZoo environments, ready to be made in any number.
 
     `make` is a function, or where to import it from: `my_package.my_env:parallel_env`,
@@ -46,6 +47,7 @@ class PettingZoo:
     registry is `pettingzoo:make`, with the arguments `env_type="parallel"` and `id`.
     """
 
+    renderable = True
     make: str | Callable[..., Any]
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What `make` is called with."""
@@ -59,7 +61,7 @@ class PettingZoo:
     """Keys of the infos that are outcomes of an episode when it ends, such as `won`."""
     on_failure: str = "replace"
     """A worker that fails is replaced, or (`stop`) is an error."""
-    patience: Patience = Patience()  # noqa: RUF009
+    patience: Timeouts = Timeouts()  # noqa: RUF009
     render_mode: str | None = None
     """Given to a single environment in this process, as `rgb_array`, so that it has a picture."""
 
@@ -82,7 +84,7 @@ class PettingZoo:
         return self._facts.spec
 
     @property
-    def longest(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be."""
         return self._facts.layout.limit
 
@@ -94,7 +96,7 @@ class PettingZoo:
         told = {name: value for name, value in told.items() if value != getattr(usual, name)}
         if self.outcomes:
             told["outcomes"] = "+".join(self.outcomes)
-        waits = zip(Patience._fields, self.patience, usual.patience, strict=True)
+        waits = zip(Timeouts._fields, self.patience, usual.patience, strict=True)
         told |= {f"patience.{name}": value for name, value, known in waits if value != known}
         told |= {f"env.{name}": value for name, value in sorted(self.kwargs.items())}
         words = ",".join(f"{name}={_word(value)}" for name, value in told.items())
@@ -111,11 +113,11 @@ class PettingZoo:
                 return f"{FAMILY}/{self.make.replace(':', '.')}:{self.variant}"
         return f"own/{self._where}"
 
-    def filmed(self) -> "PettingZoo":
+    def with_rendering(self) -> "PettingZoo":
         """The same task with pictures."""
         return replace(self, render_mode="rgb_array", workers=0)
 
-    def batch(self, num_envs: int) -> Games:
+    def vectorise(self, num_envs: int) -> PooledVecEnv:
         """Environments that are stepped together; they are made at the first reset."""
         spec, layout = self._facts
         kwargs = dict(self.kwargs)
@@ -123,11 +125,13 @@ class PettingZoo:
             launch = self._portable(Launch(self.make, kwargs, layout))
             stop = self.on_failure == "stop"
             patience = self.patience._replace(restarts=0) if stop else self.patience
-            return Games(spec, Crew(launch, form(spec), num_envs, patience))
+            return PooledVecEnv(spec, WorkerPool(launch, buffer_spec(spec), num_envs, patience))
         if self.render_mode and num_envs == 1:
             without_screen()
             kwargs["render_mode"] = self.render_mode
-        return Games(spec, Desk(Launch(self.make, kwargs, layout), form(spec), num_envs))
+        return PooledVecEnv(
+            spec, InProcessPool(Launch(self.make, kwargs, layout), buffer_spec(spec), num_envs)
+        )
 
     @cached_property
     def _facts(self) -> Facts:
@@ -171,7 +175,7 @@ def options(text: str) -> dict[str, Any]:
     rules, _, rest = text.partition(":")
     if rules != RULES:
         raise ValueError(f"unknown variant {rules!r}: {nearest(rules, [RULES])}")
-    known = [*PLAIN, *(f"patience.{name}" for name in Patience._fields)]
+    known = [*PLAIN, *(f"patience.{name}" for name in Timeouts._fields)]
     found: dict[str, dict[str, Any]] = {"": {}, "env": {}, "patience": {}}
     # A comma that no option follows belongs to a value.
     for part in re.split(r",(?=[A-Za-z_][\w.]*=)", rest) if rest else ():
@@ -184,7 +188,7 @@ def options(text: str) -> dict[str, Any]:
     if "outcomes" in plain:
         plain["outcomes"] = tuple(str(plain["outcomes"]).split("+"))
     if waits:
-        plain["patience"] = Patience(**waits)
+        plain["patience"] = Timeouts(**waits)
     return plain | ({"kwargs": env} if env else {})
 
 

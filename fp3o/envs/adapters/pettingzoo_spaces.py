@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from fp3o.envs.adapters.codecs import MASK, Choice, Dial, Layout, Sense
+from fp3o.envs.adapters.codecs import MASK, BoxCodec, DiscreteCodec, ObsCodec, TeamLayout
 from fp3o.envs.adapters.pettingzoo_worker import Table
-from fp3o.envs.workers.protocol import checked
-from fp3o.envs.workers.vec_env import form
+from fp3o.envs.workers.protocol import check_reply
+from fp3o.envs.workers.vec_env import buffer_spec
 from fp3o.spec import Box, Discrete, EnvSpec
 
 SAYS = ("max_cycles", "max_episode_steps", "episode_limit", "max_steps")
@@ -26,7 +26,7 @@ class Facts(NamedTuple):
     """What is known of a task when one of its environments has been looked at."""
 
     spec: EnvSpec
-    layout: Layout
+    layout: TeamLayout
 
 
 class _Gently:
@@ -45,13 +45,15 @@ def look(env: Any, task: Any) -> Facts:
     agents = team(env)
     seen = [env.observation_space(agent) for agent in agents]
     done = [env.action_space(agent) for agent in agents]
-    senses = tuple(sense(agent, space) for agent, space in zip(agents, seen, strict=True))
-    hands: Any = tuple(hand(agent, space) for agent, space in zip(agents, done, strict=True))
+    senses = tuple(obs_codec(agent, space) for agent, space in zip(agents, seen, strict=True))
+    hands: Any = tuple(
+        action_codec(agent, space) for agent, space in zip(agents, done, strict=True)
+    )
     actions, idle, places = together(agents, hands, done)
     env.reset(seed=0)
     central = state_size(env)
     limit = task.limit or said(env) or FALLBACK
-    layout = Layout(
+    layout = TeamLayout(
         agents, senses, hands, actions.mask, idle, places, central, task.reward, limit,
         tuple(task.outcomes),
     )  # fmt: skip
@@ -60,12 +62,12 @@ def look(env: Any, task: Any) -> Facts:
         actions=actions,
         obs_size=max(one.size for one in senses),
         state_size=central or sum(one.size for one in senses),
-        kinds=kinds(agents, list(zip(seen, done, strict=True))),
+        agent_types=kinds(agents, list(zip(seen, done, strict=True))),
         truncates=True,
-        shares=len(agents) if task.reward == "sum" else 1,
-        outcomes=tuple(task.outcomes),
+        reward_sum_over=len(agents) if task.reward == "sum" else 1,
+        episode_metrics=tuple(task.outcomes),
     )
-    checked(Table(env, layout).reset(0, 0), form(spec).answer)  # does it keep its word?
+    check_reply(Table(env, layout).reset(0, 0), buffer_spec(spec).answer)  # does it keep its word?
     return Facts(spec, layout)
 
 
@@ -84,28 +86,28 @@ def team(env: Any) -> tuple[Any, ...]:
     return tuple(agents)
 
 
-def sense(agent: Any, space: Any) -> Sense:
+def obs_codec(agent: Any, space: Any) -> ObsCodec:
     """How an agent's observations become numbers."""
     if isinstance(space, spaces.Dict):
         if "observation" not in space.spaces or space.spaces.keys() - {"observation", MASK}:
             why = f"a Dict must have 'observation' and {MASK!r} only"
             raise unsupported(agent, "observations", space, why)
         inner = plain_sense(agent, space["observation"])
-        return Sense(inner.size, inner.choices, inner.start, boxed=True)
+        return ObsCodec(inner.size, inner.choices, inner.start, boxed=True)
     return plain_sense(agent, space)
 
 
-def plain_sense(agent: Any, space: Any) -> Sense:
+def plain_sense(agent: Any, space: Any) -> ObsCodec:
     """How observations that are no dictionaries become numbers."""
     if is_image(space):
         raise unsupported(agent, "observations", space, "images need other networks than fp3o has")
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return Sense(int(np.prod(space.shape)))
+        return ObsCodec(int(np.prod(space.shape)))
     if isinstance(space, spaces.Discrete):
-        return Sense(int(space.n), (int(space.n),), (int(space.start),))
+        return ObsCodec(int(space.n), (int(space.n),), (int(space.start),))
     if isinstance(space, spaces.MultiDiscrete):
         sizes = tuple(space.nvec.ravel().tolist())
-        return Sense(sum(sizes), sizes, tuple(np.ravel(space.start).tolist()))
+        return ObsCodec(sum(sizes), sizes, tuple(np.ravel(space.start).tolist()))
     raise unsupported(
         agent, "observations", space,
         "supported are Box, Discrete, MultiDiscrete, MultiBinary, and a Dict of 'observation' and "
@@ -118,18 +120,18 @@ def is_image(space: Any) -> bool:
     return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
 
 
-def hand(agent: Any, space: Any) -> Choice | Dial:
+def action_codec(agent: Any, space: Any) -> DiscreteCodec | BoxCodec:
     """How an agent's choices or numbers become actions."""
     if isinstance(space, spaces.Discrete):
-        return Choice((int(space.n),), np.array([space.start], space.dtype), ())
+        return DiscreteCodec((int(space.n),), np.array([space.start], space.dtype), ())
     if isinstance(space, spaces.MultiDiscrete):
         start = np.ravel(space.start).astype(space.dtype)
-        return Choice(tuple(space.nvec.ravel().tolist()), start, space.nvec.shape)
+        return DiscreteCodec(tuple(space.nvec.ravel().tolist()), start, space.nvec.shape)
     if isinstance(space, spaces.MultiBinary):
         number = int(np.prod(space.shape))
-        return Choice((2,) * number, np.zeros(number, space.dtype), space.shape)
+        return DiscreteCodec((2,) * number, np.zeros(number, space.dtype), space.shape)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Dial(space.low.ravel(), space.high.ravel(), space.shape)
+        return BoxCodec(space.low.ravel(), space.high.ravel(), space.shape)
     raise unsupported(
         agent, "actions", space,
         "supported are Discrete, MultiDiscrete, MultiBinary, and Box of real numbers",
@@ -142,11 +144,11 @@ def unsupported(agent: Any, what: str, space: Any, why: str) -> ValueError:
 
 
 def together(
-    agents: Sequence[Any], hands: Sequence[Choice | Dial], done: Sequence[Any]
+    agents: Sequence[Any], hands: Sequence[DiscreteCodec | BoxCodec], done: Sequence[Any]
 ) -> tuple[Discrete | Box, np.ndarray, tuple[np.ndarray, ...]]:
     """The team's actions, what is left to the absent, and where entries of action masks go."""
-    dials = [one for one in hands if isinstance(one, Dial)]
-    picks = [one for one in hands if isinstance(one, Choice)]
+    dials = [one for one in hands if isinstance(one, BoxCodec)]
+    picks = [one for one in hands if isinstance(one, DiscreteCodec)]
     if dials and picks:
         first, other = hands.index(dials[0]), hands.index(picks[0])
         raise ValueError(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fp3o import imports as paths
-from fp3o.envs.adapters.codecs import MASK, Layout
-from fp3o.envs.workers.protocol import GarbageError, Report
+from fp3o.envs.adapters.codecs import MASK, TeamLayout
+from fp3o.envs.workers.protocol import InvalidReplyError, StepReply
 from fp3o.errors import MissingExtraError
 
 FACTORY = "parallel_env"
@@ -26,7 +26,7 @@ class Launch:
 
     make: str | Callable[..., Any]
     kwargs: Mapping[str, Any]
-    layout: Layout
+    layout: TeamLayout
 
     def __call__(self, seed: int) -> "Table":
         """A place with an environment of its own; random seeds come with the episodes."""
@@ -42,23 +42,23 @@ class Table:
     would have followed; terminated otherwise. It is truncated after `limit` steps in any case.
     """
 
-    def __init__(self, env: Any, layout: Layout):
+    def __init__(self, env: Any, layout: TeamLayout):
         self._env, self._layout = env, layout
         self._number = {agent: i for i, agent in enumerate(layout.agents)}
         self._nothing = [np.zeros(sense.size, np.float32) for sense in layout.senses]
         self._there: list[Any] = []
         self._time = 0
 
-    def reset(self, seed: int, episode: int) -> Report:
+    def reset(self, seed: int, episode: int) -> StepReply:
         """Begin an episode: the same one for the same numbers, if the environment obeys seeds."""
         self._time = 0
         seen, infos = _parts(self._env.reset(seed=draw(seed, episode)), 2, "reset")
         self._there = self._present({}, {})
         if not self._there:
-            raise GarbageError("nobody is there after a reset")
+            raise InvalidReplyError("nobody is there after a reset")
         return self._report(seen, {}, infos, self._there, False, False)
 
-    def step(self, action: np.ndarray) -> Report:
+    def step(self, action: np.ndarray) -> StepReply:
         """Play the team's actions `(n, d)`; only those of agents that are there count."""
         hands, number = self._layout.hands, self._number
         given = {agent: hands[number[agent]].write(action[number[agent]]) for agent in self._there}
@@ -83,7 +83,7 @@ class Table:
     def _present(self, ended: Mapping[Any, Any], cut: Mapping[Any, Any]) -> list[Any]:
         """Agents that act next; some environments keep those on the list whose time is over."""
         if unknown := [agent for agent in self._env.agents if agent not in self._number]:
-            raise GarbageError(f"agents that are not among possible_agents: {unknown}")
+            raise InvalidReplyError(f"agents that are not among possible_agents: {unknown}")
         return [a for a in self._env.agents if not (ended.get(a) or cut.get(a))]
 
     def _report(
@@ -94,30 +94,30 @@ class Table:
         shown: Sequence[Any],
         over: bool,
         late: bool,
-    ) -> Report:
+    ) -> StepReply:
         layout, number = self._layout, self._number
         rows = self._nothing.copy()
-        legal, alive = layout.idle.copy(), np.zeros(len(rows), bool)
+        action_mask, alive = layout.idle.copy(), np.zeros(len(rows), bool)
         for agent in shown:
             rows[number[agent]] = self._see(agent, seen)
         for agent in self._there:
             i = number[agent]
-            alive[i], legal[i] = True, self._legal(agent, seen, infos)
+            alive[i], action_mask[i] = True, self._legal(agent, seen, infos)
         obs = np.zeros((len(rows), max(row.size for row in rows)), np.float32)
         for i, row in enumerate(rows):
             obs[i, : row.size] = row
-        return Report(
-            obs, self._state(rows), legal, alive, self._paid(rewards), np.array(over),
+        return StepReply(
+            obs, self._state(rows), action_mask, alive, self._paid(rewards), np.array(over),
             np.array(late), self._outcome(infos),
         )  # fmt: skip
 
     def _see(self, agent: Any, seen: Mapping[Any, Any]) -> np.ndarray:
         if agent not in seen:
-            raise GarbageError(f"agent {agent!r} is there and has no observation")
+            raise InvalidReplyError(f"agent {agent!r} is there and has no observation")
         try:
             return self._layout.senses[self._number[agent]].read(seen[agent])
-        except GarbageError as error:
-            raise GarbageError(f"agent {agent!r} has {error}") from error
+        except InvalidReplyError as error:
+            raise InvalidReplyError(f"agent {agent!r} has {error}") from error
 
     def _legal(self, agent: Any, seen: Mapping[Any, Any], infos: Mapping[Any, Any]) -> np.ndarray:
         """Choices allowed by the mask beside the observation, or else by the one in the infos."""
@@ -131,19 +131,19 @@ class Table:
         flat = np.concatenate([np.ravel(part) for part in parts]).astype(bool)
         if flat.size != place.size:
             found = f"{flat.size} entries, expected {place.size}"
-            raise GarbageError(f"agent {agent!r} has an action mask of {found}")
+            raise InvalidReplyError(f"agent {agent!r} has an action mask of {found}")
         row = layout.mask[i].copy()
         row[place] = flat
         first = np.cumsum((0, *layout.hands[i].sizes[:-1]))  # pyright: ignore
         if not np.logical_or.reduceat(flat, first).all():
-            raise GarbageError(f"agent {agent!r} has an action mask that leaves no choice")
+            raise InvalidReplyError(f"agent {agent!r} has an action mask that leaves no choice")
         return row
 
     def _state(self, rows: list[np.ndarray]) -> np.ndarray:
         size = self._layout.central
         state = np.asarray(self._env.state(), np.float32).ravel() if size else np.concatenate(rows)
         if size and state.size != size:
-            raise GarbageError(f"a state of {state.size} numbers, expected {size}")
+            raise InvalidReplyError(f"a state of {state.size} numbers, expected {size}")
         return np.repeat(state[None], len(rows), 0)
 
     def _paid(self, rewards: Mapping[Any, Any]) -> np.ndarray:
@@ -192,5 +192,5 @@ def _parts(answer: Any, number: int, name: str) -> tuple[Any, ...]:
     """The dictionaries that an environment answers with."""
     if not isinstance(answer, tuple) or len(answer) != number:
         kind = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
-        raise GarbageError(f"{name} returned {kind}, expected {number} dictionaries")
+        raise InvalidReplyError(f"{name} returned {kind}, expected {number} dictionaries")
     return answer

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxtyping import Array, PRNGKeyArray
 
-from fp3o.envs.api import Game, HostGame, Sight
+from fp3o.envs.api import Env, HostEnv, Observation
 from fp3o.imports import load
 from fp3o.options import of_variant, to_variant
 from fp3o.spec import EnvSpec
@@ -17,7 +17,7 @@ FAMILY, OBJECTS = "python", "own"
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(Env):
     """A pure game under the name that leads back to it."""
 
     game: Any
@@ -29,9 +29,9 @@ class Named:
         return replace(self.game.spec, name=self.name)
 
     @property
-    def limit(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be."""
-        return self.game.limit
+        return self.game.max_episode_steps
 
     def reset(self, key: PRNGKeyArray) -> Any:
         """The game's."""
@@ -41,19 +41,19 @@ class Named:
         """The game's."""
         return self.game.step(state, action, key)
 
-    def sight(self, state: Any) -> Sight:
+    def observe(self, state: Any) -> Observation:
         """The game's."""
-        return self.game.sight(state)
+        return self.game.observe(state)
 
-    def outcome(self, state: Any) -> Array:
+    def episode_metrics(self, state: Any) -> Array:
         """The game's."""
-        return self.game.outcome(state)
+        return self.game.episode_metrics(state)
 
 
-def make(path: str, variant: str = "default") -> Game | HostGame:
+def make(path: str, variant: str = "default") -> Env | HostEnv:
     """The game at `module.name`, or what the function or class there makes of the options `env.*`.
 
-    It says in `limit` how long an episode can be. One that lives on the host has to bear the name
+    It says in `max_episode_steps` how long an episode can be. One that lives on the host has to bear the name
     that leads back to it by itself: its environments carry it, too.
     """
     _, theirs = of_variant(variant, ())
@@ -61,19 +61,21 @@ def make(path: str, variant: str = "default") -> Game | HostGame:
     found: Any = load(path)
     makes = isinstance(found, type) or (callable(found) and not hasattr(found, "spec"))
     game = found(**dict(theirs)) if makes else found
-    if not isinstance(game, Game | HostGame):
+    if not isinstance(game, Env | HostEnv):
         raise ValueError(
             f"{path} is a {type(game).__name__}, not a game: it needs `spec`, and `reset`, `step` "
             "and `sight` (a pure game) or `batch` (one that lives on the host)"
         )
-    if not hasattr(game, "limit"):
-        raise ValueError(f"{path} does not say how long an episode can be: give it a `limit`")
-    if isinstance(game, HostGame) and game.spec.name != name:
+    if not hasattr(game, "max_episode_steps"):
+        raise ValueError(
+            f"{path} does not say how long an episode can be: give it a `max_episode_steps`"
+        )
+    if isinstance(game, HostEnv) and game.spec.name != name:
         raise ValueError(f"{path} is called {game.spec.name!r}: its EnvSpec.name must be {name!r}")
-    return game if isinstance(game, HostGame) else Named(game, name)
+    return game if isinstance(game, HostEnv) else Named(game, name)
 
 
-def game_of(thing: Any) -> Game | HostGame:
+def env_of(thing: Any) -> Env | HostEnv:
     """The game that an object is, or that it makes: fp3o's, or one of PettingZoo's environments."""
     makes = isinstance(thing, type) or (callable(thing) and not hasattr(thing, "spec"))
     made = thing() if makes else thing
@@ -81,16 +83,16 @@ def game_of(thing: Any) -> Game | HostGame:
         from fp3o.envs.adapters.pettingzoo import PettingZoo
 
         return PettingZoo(thing if makes else copies(made))
-    if not isinstance(made, Game | HostGame):
+    if not isinstance(made, Env | HostEnv):
         raise ValueError(
             f"{type(made).__name__} is nothing to train on: give a game (`spec`, `reset`, `step`, "
             "`sight`), a ParallelEnv of PettingZoo, or a function that makes one"
         )
-    if isinstance(made, HostGame):
+    if isinstance(made, HostEnv):
         return made
-    if not hasattr(made, "limit"):
+    if not hasattr(made, "max_episode_steps"):
         raise ValueError(
-            f"{type(made).__name__} does not say how long an episode can be: give it a `limit`"
+            f"{type(made).__name__} does not say how long an episode can be: give it a `max_episode_steps`"
         )
     return Named(made, f"{OBJECTS}/{type(made).__name__}")
 

@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Sight
+from fp3o.envs.api import Env, Observation
 from fp3o.envs.mamujoco.catalogue import parse
 from fp3o.envs.mamujoco.render import portrait
 from fp3o.envs.mamujoco.rewards import Step
@@ -81,8 +81,10 @@ class State(NamedTuple):
     """Steps since the episode began."""
 
 
-class MjxGame:
-    """One environment of a task as a pure game on MJX."""
+class MjxGame(Env):
+    """One environment of a task as pure functions on MJX."""
+
+    renderable = True
 
     def __init__(self, world: World):
         _refuse(world)
@@ -99,13 +101,18 @@ class MjxGame:
         return self.world.spec
 
     @property
-    def dt(self) -> float:
+    def step_seconds(self) -> float:
         """Seconds a step lasts."""
         return self.world.dt
 
-    def picture(self, batch: tuple[State, Array], caption: str) -> np.ndarray:
-        """The first environment's body, each agent's parts in its colour."""
-        return portrait(self.world, np.asarray(batch[0].physics.qpos[0], np.float64), caption)
+    @property
+    def max_episode_steps(self) -> int:
+        """The time limit."""
+        return self.world.robot.limit
+
+    def render(self, state: State, caption: str) -> np.ndarray:
+        """The body, each agent's parts in its colour."""
+        return portrait(self.world, np.asarray(state.physics.qpos, np.float64), caption)
 
     def reset(self, key: PRNGKeyArray) -> State:
         """One of the places at which an episode may begin."""
@@ -129,13 +136,13 @@ class MjxGame:
         late = (new.time == self.world.robot.limit) & ~failed
         return new, jnp.broadcast_to(reward, (self.spec.num_agents,)), failed, late
 
-    def sight(self, state: State) -> Sight:
+    def observe(self, state: State) -> Observation:
         """What the agents see."""
         readings = self.world.readings(jnp, state.physics.moment)
         with exactly():
             obs, team = (self.world.show(jnp, what, readings) for what in ("obs", "state"))
         alive = jnp.ones(self.spec.num_agents, bool)
-        return Sight(obs, team, jnp.asarray(self.spec.actions.mask), alive)
+        return Observation(obs, team, jnp.asarray(self.spec.actions.mask), alive)
 
     def _start(self, row: int | Int[Array, ""]) -> State:
         return jax.tree.map(lambda x: x[row], self._starts)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Key
 from mujoco.batch import Batch
 
-from fp3o.envs.api import Act
+from fp3o.envs.api import Act, HostEnv, VecEnv
 from fp3o.envs.mamujoco.render import portrait
 from fp3o.envs.mamujoco.rewards import Moment
 from fp3o.envs.mamujoco.rollout_log import Diary, see
@@ -59,14 +59,12 @@ class Simulations(NamedTuple):
     """(e, 2): the random stream of each environment."""
 
 
-class Native:
+class Native(VecEnv):
     """`num_envs` environments of one task, stepped together; episodes begin again by themselves.
 
     The same numbers come out with any number of threads. Observations are `dtype`; the physics
     are always double precision.
     """
-
-    traced = False
 
     def __init__(
         self, world: World, num_envs: int, threads: int | None = None, dtype: Any = np.float32
@@ -116,13 +114,18 @@ class Native:
 
     def step(self, state: Simulations, action: Any) -> tuple[Simulations, TimeStep]:
         """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
-        new, seen = self.roll(state, self._blank, lambda *_: action, 1)
+        new, seen = self.rollout(state, self._blank, lambda *_: action, 1)
         return new, TimeStep._make(x[1] for x in seen)
 
-    def roll(
+    def render(self, state: Simulations, caption: str) -> np.ndarray:
+        """The first environment's body, each agent's parts in its colour."""
+        first = 1 + self.world.model.nq  # after the time
+        return portrait(self.world, state.physics[0, 1:first], caption)
+
+    def rollout(
         self, state: Simulations, now: TimeStep, act: Act, num_steps: int
     ) -> tuple[Simulations, TimeStep]:
-        """Play many steps, as `fp3o.envs.base.roll`."""
+        """Step many times with one call of the simulator per step."""
         diary = Diary(self.world, self._moment, now, num_steps)
         self._batch.state[...] = state.physics
         self._counts[...] = 0  # an error may have come before the reset that would do it
@@ -248,10 +251,11 @@ class Native:
 
 
 @dataclass(frozen=True)
-class NativeGame:
+class NativeGame(HostEnv):
     """A task on MuJoCo itself, ready to be made in any number."""
 
     world: World
+    renderable = True
 
     @property
     def spec(self) -> EnvSpec:
@@ -259,18 +263,18 @@ class NativeGame:
         return self.world.spec
 
     @property
-    def dt(self) -> float:
+    def step_seconds(self) -> float:
         """Seconds a step lasts."""
         return self.world.dt
 
-    def batch(self, num_envs: int) -> Native:
+    def vectorise(self, num_envs: int) -> Native:
         """Environments that are stepped together."""
         return Native(self.world, num_envs)
 
-    def picture(self, state: Simulations, caption: str) -> np.ndarray:
-        """The first environment's body, each agent's parts in its colour."""
-        first = 1 + self.world.model.nq  # behind the time
-        return portrait(self.world, state.physics[0, 1:first], caption)
+    @property
+    def max_episode_steps(self) -> int:
+        """The time limit."""
+        return self.world.robot.limit
 
 
 @contextlib.contextmanager

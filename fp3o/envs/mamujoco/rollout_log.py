@@ -19,14 +19,14 @@ class Diary:
 
     def __init__(self, world: World, moment: Mapping[str, np.ndarray], now: TimeStep, steps: int):
         self.world, self.now = world, now
-        size = now.start.shape
+        size = now.episode_start.shape
         self.moments = {name: np.empty((steps, *x.shape), x.dtype) for name, x in moment.items()}
         """Where the bodies are after each step, before a new episode begins."""
         self.controls = np.empty((steps, *size, world.model.nu))
         self.failed, self.late, self.blown = np.zeros((3, steps, *size), bool)
         self.obs = np.empty((steps + 1, *now.obs.shape), now.obs.dtype)
         self.start = np.zeros((steps + 1, *size), bool)
-        self.obs[0], self.start[0] = now.obs, now.start
+        self.obs[0], self.start[0] = now.obs, now.episode_start
         self.begun: list[tuple[int, np.ndarray, Moment]] = []
         """New episodes: after which step, in which environments, and where the bodies are."""
 
@@ -50,7 +50,7 @@ class Diary:
         seen = (
             self.obs,
             team,
-            np.broadcast_to(now.legal, (length, *now.legal.shape)),
+            np.broadcast_to(now.action_mask, (length, *now.action_mask.shape)),
             np.broadcast_to(now.alive, (length, *now.alive.shape)),
             np.broadcast_to(reward, (length, *now.reward.shape)),
             np.concatenate([now.terminated[None], self.failed]),

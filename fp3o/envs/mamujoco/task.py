@@ -227,7 +227,7 @@ def _assemble(
         actions=Box(sizes),
         obs_size=len(obs[0]),
         state_size=len(whole[0]),
-        kinds=_kinds(list(zip(map(len, seen), sizes, strict=True))),
+        agent_types=_kinds(list(zip(map(len, seen), sizes, strict=True))),
         truncates=True,
     )
     return World(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Sight
+from fp3o.envs.api import Env, Observation
 from fp3o.spec import Discrete, EnvSpec
 
 LENGTH = 25
@@ -123,10 +123,12 @@ def around(state: Particles) -> Float[Array, "n 6"]:
 
 
 @dataclass(frozen=True)
-class Particle:
+class Particle(Env):
     """What the tasks share: the clock, who is paid what, how a team's sight is put together."""
 
     variant: str = "paper"
+    max_episode_steps = LENGTH
+    renderable = True
 
     name: ClassVar[str]
     versions: ClassVar[dict[str, Rules]]
@@ -188,12 +190,20 @@ class Particle:
         reward = rules.own * each + rules.team * each.sum()
         return new, reward, ended & (not rules.truncates), ended & rules.truncates
 
-    def sight(self, state: Particles) -> Sight:
+    def observe(self, state: Particles) -> Observation:
         """What each agent sees; the state is all of it in one row."""
-        obs, n = self.observe(state), len(self.kinds)
+        obs, n = self.observations(state), len(self.kinds)
         team = jnp.concatenate([obs[i, :size] for i, size in enumerate(self.obs_sizes)])
-        legal = jnp.asarray(self.spec.actions.mask)
-        return Sight(obs, jnp.broadcast_to(team, (n, team.size)), legal, jnp.ones(n, bool))
+        action_mask = jnp.asarray(self.spec.actions.mask)
+        return Observation(
+            obs, jnp.broadcast_to(team, (n, team.size)), action_mask, jnp.ones(n, bool)
+        )
+
+    def render(self, state: Particles, caption: str) -> np.ndarray:
+        """The plane from above."""
+        from fp3o.envs.mpe.render import picture  # imports matplotlib
+
+        return picture(self, state, caption)
 
     def contacts(self, state: Particles) -> Float[Array, "n 2"] | float:
         """Forces between agents; none where they pass through each other."""
@@ -211,6 +221,6 @@ class Particle:
         """What each agent earns by itself, r_i."""
         raise NotImplementedError
 
-    def observe(self, state: Particles) -> Float[Array, "n f"]:
+    def observations(self, state: Particles) -> Float[Array, "n f"]:
         """What each agent sees, padded with zeros."""
         raise NotImplementedError

@@ -70,7 +70,7 @@ class Reference(Particle):
         away = (state.position - targets(state))[::-1]
         return -(square(away) if self.rules.squared else length(away))
 
-    def observe(self, state: Particles) -> Float[Array, "n f"]:
+    def observations(self, state: Particles) -> Float[Array, "n f"]:
         """Own motion, the landmarks, the other's goal and word."""
         colour = 0.25 + 0.5 * jax.nn.one_hot(state.goal[::-1], LANDMARKS)
         heard = jax.nn.one_hot(state.message[::-1], 10)
@@ -109,7 +109,7 @@ class SpeakerListener(Particle):
         """How far the listener is from the goal."""
         return jnp.broadcast_to(-square(state.position[1] - targets(state)[1]), (2,))
 
-    def observe(self, state: Particles) -> Float[Array, "n f"]:
+    def observations(self, state: Particles) -> Float[Array, "n f"]:
         """The goal for one; own motion, the landmarks and the word for the other."""
         colour = 0.15 + 0.5 * jax.nn.one_hot(state.goal[1], LANDMARKS)
         heard = jax.nn.one_hot(state.message[0], 3)
@@ -159,7 +159,7 @@ class Spread(Particle):
         a, b, c = (jnp.where(length(gap) < 2 * self.radius, 1.0, 0.0) for gap in self.gaps(state))
         return -uncovered - self.rules.self_touch - jnp.stack([a + b, a + c, b + c])
 
-    def observe(self, state: Particles) -> Float[Array, "n f"]:
+    def observations(self, state: Particles) -> Float[Array, "n f"]:
         """Own motion and place, the landmarks, the others in order, silence."""
         x, agent = state.position, jnp.arange(3)[:, None]
         one = jnp.where(agent == 0, x[1], x[0]) - x

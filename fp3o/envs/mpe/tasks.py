@@ -1,52 +1,36 @@
-"""TODO."""
+"""The particle tasks and their presets."""
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-import jax
-import numpy as np
-
-from fp3o.envs.mpe import particles as mpe_world
-from fp3o.envs.mpe import render as mpe_view
 from fp3o.envs.mpe import scenarios as mpe
 from fp3o.envs.mpe import scripted as mpe_scripted
-from fp3o.envs.presets import Settings
-from fp3o.envs.task import Task
+from fp3o.envs.task import Family, Settings, Task
 
 
 def _particle(name: str, summary: str) -> Task:
     return Task(
-        f"mpe/{name}", summary, partial(mpe.particle, name), mpe_world.LENGTH, mpe.VARIANTS,
-        mpe_scripted.scripted, _particles, PRESETS[f"mpe/{name}"],
+        f"mpe/{name}", summary, partial(mpe.particle, name), mpe.VARIANTS,
+        mpe_scripted.scripted, PRESETS[f"mpe/{name}"],
     )  # fmt: skip
 
-
-def _particles(game: Any, state: Any, caption: str) -> np.ndarray:
-    return mpe_view.picture(game, jax.tree.map(lambda x: x[0], state[0]), caption)
-
-
-from collections.abc import Mapping
-from typing import Any
-
-from fp3o.envs.presets import Settings
 
 PARTICLES: Settings = {
     "num_envs": 128,
     "rollout": 25,
     "minibatches": 1,
     "hidden": (64, 64),
-    "recurrent": 64,
+    "gru_size": 64,
     # The scripts say 10, which does not divide an episode of 25 steps.
-    "chunk": 5,
-    "gain": 0.01,
+    "sequence_length": 5,
+    "output_gain": 0.01,
     "actor_lr": 7e-4,
     "critic_lr": 7e-4,
-    "clip": 0.2,
-    "entropy": 0.01,
+    "clip_range": 0.2,
+    "entropy_coef": 0.01,
     "gamma": 0.99,
     "gae_lambda": 0.95,
-    "huber": 10.0,
+    "huber_delta": 10.0,
     "max_grad_norm": 10.0,
     "seeds": 5,
     "eval_every": 25,
@@ -84,3 +68,16 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     },
 }  # fmt: skip
 """Task -> name of the preset -> settings; the first one is the task's default."""
+
+SUMMARIES = {
+    "simple_speaker_listener": "one agent sees the goal and speaks, the other moves",
+    "simple_reference": "each agent knows the other's goal; both speak and move",
+    "simple_spread": "three agents cover three landmarks without collisions",
+}
+
+FAMILIES = (
+    Family(
+        "mpe", "multi-agent particle environments",
+        lambda name: _particle(name, SUMMARIES[name]) if name in SUMMARIES else None, (*SUMMARIES,),
+    ),
+)  # fmt: skip

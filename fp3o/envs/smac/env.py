@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Sight
-from fp3o.envs.smac.maps import FAMILY, kinds
+from fp3o.envs.api import Env, Observation
+from fp3o.envs.smac.maps import FAMILY, MAPS, kinds
 from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL, Eyes
 from fp3o.envs.smac.simulator import (
     ATTACK,
@@ -45,14 +45,26 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Skirmish:
+class SmacEnv(Env):
     """One map under one layout of observations."""
 
     name: str
     layout: str = "paper"
+    renderable = True
 
     @property
-    def dt(self) -> float:
+    def max_episode_steps(self) -> int:
+        """The map's time limit."""
+        return MAPS[self.name].limit
+
+    def render(self, state: State, caption: str) -> np.ndarray:
+        """The battle from above."""
+        from fp3o.envs.smac.render.battle import picture  # imports pillow
+
+        return picture(self, state, caption)
+
+    @property
+    def step_seconds(self) -> float:
         """Seconds a step lasts, as long as the game runs at its normal speed."""
         return LOOPS / LOOPS_PER_SECOND
 
@@ -79,7 +91,7 @@ class Skirmish:
             state,
             tuple(map(order.index, own)),
             truncates=True,
-            outcomes=OUTCOMES,
+            episode_metrics=OUTCOMES,
         )
 
     @cached_property
@@ -107,13 +119,13 @@ class Skirmish:
         late = ~over & (new.time >= self.battle.map.limit)
         return new, jnp.full(self.battle.num_allies, earned), over, late
 
-    def sight(self, state: State) -> Sight:
+    def observe(self, state: State) -> Observation:
         """What the agents see."""
         obs, team = self.eyes.look(state.units, state.last)
         alive = state.units.hp[: self.battle.num_allies] > 0
-        return Sight(obs, team, self.eyes.legal(state.units), alive)
+        return Observation(obs, team, self.eyes.action_mask(state.units), alive)
 
-    def outcome(self, state: State) -> Float[Array, " o"]:
+    def episode_metrics(self, state: State) -> Float[Array, " o"]:
         """Whether it is won, and how many have fallen on each side."""
         n, fallen = self.battle.num_allies, state.units.hp <= 0
         ours, theirs = fallen[:n], fallen[n:]
@@ -149,6 +161,6 @@ class Skirmish:
 
 
 @cache
-def skirmish(name: str, layout: str) -> Skirmish:
+def smac_env(name: str, layout: str) -> SmacEnv:
     """A game by the name of its map."""
-    return Skirmish(name, layout)
+    return SmacEnv(name, layout)

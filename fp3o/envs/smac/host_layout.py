@@ -30,7 +30,7 @@ class Side(NamedTuple):
 
 
 def paper(
-    ours: Side, theirs: Side, waits: np.ndarray, legal: np.ndarray, acted: np.ndarray
+    ours: Side, theirs: Side, waits: np.ndarray, action_mask: np.ndarray, acted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Observations and states of all agents, `(n, f)` each.
 
@@ -39,8 +39,8 @@ def paper(
     ally, enemy = _relations(ours, ours), _relations(ours, theirs)
     near, foe_near = _near(ally, ours), _near(enemy, theirs)
     lives, foe_lives = ours.alive[None, :, None], theirs.alive[None, :, None]
-    shots, moves = legal[:, MOVES.stop :, None], legal[:, MOVES]
-    me = np.repeat(np.eye(1, 4), len(legal), 0)
+    shots, moves = action_mask[:, MOVES.stop :, None], action_mask[:, MOVES]
+    me = np.repeat(np.eye(1, 4), len(action_mask), 0)
     obs = (
         _others(_join(near, ally, ours.vitals, ours.types, acted) * near),
         _flat(_join(shots, enemy, theirs.vitals, theirs.types) * foe_near),

@@ -73,7 +73,7 @@ class Eyes:
         # A state adds where everyone is, and cooldowns and who is in sight to what is seen.
         return obs, obs + (n - 1) * 3 + enemies * 3 + 2
 
-    def legal(self, units: Units) -> Bool[Array, "a c"]:
+    def action_mask(self, units: Units) -> Bool[Array, "a c"]:
         """What every agent may do."""
         n, free = self.battle.num_allies, self.battle.ground.walkable
         x, y, alive = units.x[:n, None], units.y[:n, None], units.hp > 0
@@ -91,15 +91,15 @@ class Eyes:
         self, units: Units, last: Int[Array, " a"]
     ) -> tuple[Float[Array, "a f"], Float[Array, "a f2"]]:
         """Observations and states; `last` are the last actions, -1 before the first."""
-        legal = self.legal(units).astype(jnp.float32)
+        action_mask = self.action_mask(units).astype(jnp.float32)
         acted = jax.nn.one_hot(last, self.num_actions)
         if self.layout == "smac":
             state = self._common_state(units, acted)
-            return self._plain_obs(units, legal), jnp.broadcast_to(
+            return self._plain_obs(units, action_mask), jnp.broadcast_to(
                 state, (self.battle.num_allies, state.size)
             )
-        return self._rich(units, legal, acted, whole=False), self._rich(
-            units, legal, acted, whole=True
+        return self._rich(units, action_mask, acted, whole=False), self._rich(
+            units, action_mask, acted, whole=True
         )
 
     def _far(self, units: Units) -> Float[Array, "a u"]:
@@ -128,14 +128,14 @@ class Eyes:
         most = [UNITS[kind].max_cooldown for kind in kinds(self.battle.map.allies)]
         return (units.cooldown[: len(most)] / np.array(most, np.float32))[:, None]
 
-    def _plain_obs(self, units: Units, legal: Array) -> Float[Array, "a f"]:
+    def _plain_obs(self, units: Units, action_mask: Array) -> Float[Array, "a f"]:
         n = self.battle.num_allies
         where, seen = self._relations(units)
         (ours, theirs), (own_type, their_type) = self._bodies(units), self._types
-        enemies = _join(legal[:, FIRST:, None], where[:, n:], theirs, their_type)
+        enemies = _join(action_mask[:, FIRST:, None], where[:, n:], theirs, their_type)
         allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, own_type)
         parts = [
-            legal[:, STILL:FIRST],
+            action_mask[:, STILL:FIRST],
             _flat(enemies * seen[:, n:, None]),
             _flat(_others(allies * seen[:, :n, None])),
             jnp.concatenate([ours, own_type], 1),
@@ -155,7 +155,9 @@ class Eyes:
         )
         return jnp.concatenate([row.ravel() for row in rows])
 
-    def _rich(self, units: Units, legal: Array, acted: Array, whole: bool) -> Float[Array, "a f"]:
+    def _rich(
+        self, units: Units, action_mask: Array, acted: Array, whole: bool
+    ) -> Float[Array, "a f"]:
         """The paper's observations, or its states: `whole`, with all units in sight or not."""
         n, count = self.battle.num_allies, len(self.battle.units)
         where, seen = self._relations(units)
@@ -164,7 +166,7 @@ class Eyes:
         place = self._centred(units)
         visible = seen[..., None].astype(jnp.float32)
         ally: list[Any] = [visible[:, :n] if whole else jnp.ones((n, n, 1)), where[:, :n]]
-        enemy: list[Any] = [legal[:, FIRST:, None], where[:, n:]]
+        enemy: list[Any] = [action_mask[:, FIRST:, None], where[:, n:]]
         own: list[Any] = [jnp.asarray(np.eye(1, 4)).repeat(n, 0), ours]
         if whole:
             ally += [self._waits(units), ours, place[:n], own_type, acted]
@@ -177,7 +179,7 @@ class Eyes:
         parts = [
             _flat(_others(_join(*ally) * shown[:, :n, None])),
             _flat(_join(*enemy) * shown[:, n:, None]),
-            legal[:, STILL:FIRST],
+            action_mask[:, STILL:FIRST],
             jnp.concatenate(own, 1),
         ]
         body = jnp.concatenate(parts, 1) * (units.hp[:n, None] > 0)

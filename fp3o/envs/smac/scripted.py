@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.smac.env import Skirmish, State
+from fp3o.envs.smac.env import SmacEnv, State
 from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
 
 Rule = Callable[[State, PRNGKeyArray], Int[Array, "a 1"]]
 
 
-def scripted(game: Skirmish) -> Mapping[str, Rule]:
+def scripted(game: SmacEnv) -> Mapping[str, Rule]:
     """The rules by name."""
     return {
         "random": lambda state, key: at_random(game, state, key),
@@ -23,57 +23,57 @@ def scripted(game: Skirmish) -> Mapping[str, Rule]:
     }
 
 
-def at_random(game: Skirmish, state: State, key: PRNGKeyArray) -> Int[Array, "a 1"]:
+def at_random(game: SmacEnv, state: State, key: PRNGKeyArray) -> Int[Array, "a 1"]:
     """Any legal action."""
-    legal = game.eyes.legal(state.units)
-    return jax.random.categorical(key, jnp.where(legal, 0.0, -jnp.inf))[:, None]
+    action_mask = game.eyes.action_mask(state.units)
+    return jax.random.categorical(key, jnp.where(action_mask, 0.0, -jnp.inf))[:, None]
 
 
-def attack(game: Skirmish, state: State, dislike: Float[Array, "a v"]) -> Int[Array, "a 1"]:
+def attack(game: SmacEnv, state: State, dislike: Float[Array, "a v"]) -> Int[Array, "a 1"]:
     """The least disliked enemy in range; without one, towards the nearest."""
-    legal = game.eyes.legal(state.units)
-    shots = legal[:, FIRST:]
+    action_mask = game.eyes.action_mask(state.units)
+    shots = action_mask[:, FIRST:]
     target = jnp.where(shots, dislike, jnp.inf).argmin(1)
-    walk = _walk(game, state, legal, towards=True)
-    return _alive(legal, jnp.where(shots.any(1), FIRST + target, walk))
+    walk = _walk(game, state, action_mask, towards=True)
+    return _alive(action_mask, jnp.where(shots.any(1), FIRST + target, walk))
 
 
-def kite(game: Skirmish, state: State) -> Int[Array, "a 1"]:
+def kite(game: SmacEnv, state: State) -> Int[Array, "a 1"]:
     """Shoot what is near, and step back while the weapon is not ready."""
-    legal = game.eyes.legal(state.units)
+    action_mask = game.eyes.action_mask(state.units)
     n = game.battle.num_allies
     waits = state.units.cooldown[:n] > 4
     pressed = _away(game, state).min(1) < 3.5
-    back = _walk(game, state, legal, towards=False)
+    back = _walk(game, state, action_mask, towards=False)
     shoot = attack(game, state, _away(game, state))[:, 0]
-    return _alive(legal, jnp.where(waits & pressed, back, shoot))
+    return _alive(action_mask, jnp.where(waits & pressed, back, shoot))
 
 
-def _alive(legal: Bool[Array, "a c"], action: Any) -> Int[Array, "a 1"]:
-    return jnp.where(legal[:, 0], 0, action)[:, None]
+def _alive(action_mask: Bool[Array, "a c"], action: Any) -> Int[Array, "a 1"]:
+    return jnp.where(action_mask[:, 0], 0, action)[:, None]
 
 
-def _away(game: Skirmish, state: State) -> Float[Array, "a v"]:
+def _away(game: SmacEnv, state: State) -> Float[Array, "a v"]:
     """Distances to the living enemies."""
     n, units = game.battle.num_allies, state.units
     gap = jnp.hypot(units.x[:n, None] - units.x[None, n:], units.y[:n, None] - units.y[None, n:])
     return jnp.where(units.hp[None, n:] > 0, gap, jnp.inf)
 
 
-def _weakness(game: Skirmish, state: State) -> Float[Array, "a v"]:
+def _weakness(game: SmacEnv, state: State) -> Float[Array, "a v"]:
     """What is left of each enemy; of equals the nearer one."""
     left = (state.units.hp + state.units.shield)[game.battle.num_allies :]
     return left[None] + 1e-2 * _away(game, state)
 
 
 def _walk(
-    game: Skirmish, state: State, legal: Bool[Array, "a c"], towards: bool
+    game: SmacEnv, state: State, action_mask: Bool[Array, "a c"], towards: bool
 ) -> Int[Array, " a"]:
     """The legal move that leads most towards the nearest enemy, or away from it; else stop."""
     n, units = game.battle.num_allies, state.units
     nearest = n + _away(game, state).argmin(1)
     way = jnp.stack([units.x[nearest] - units.x[:n], units.y[nearest] - units.y[:n]], -1)
     gain = way @ jnp.asarray(HEADINGS.T, way.dtype) * (1.0 if towards else -1.0)
-    moves = legal[:, STILL:FIRST]
+    moves = action_mask[:, STILL:FIRST]
     best = jnp.where(moves, gain, -jnp.inf).argmax(1)
     return jnp.where(moves.any(1), STILL + best, 1)

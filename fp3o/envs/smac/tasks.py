@@ -1,31 +1,28 @@
-"""TODO."""
+"""The SMAC-style tasks and their presets."""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import jax
-import numpy as np
-
-from fp3o.envs.api import Game
-from fp3o.envs.presets import Settings
+from fp3o.envs.api import Env
 from fp3o.envs.smac import maps as battles
-from fp3o.envs.task import Scripted, Task
+from fp3o.envs.task import Family, Scripted, Settings, Task
 
 
-def _skirmish(name: str) -> Task:
+def _skirmish(name: str) -> Task | None:
     """A battle of the published maps in the simulator."""
+    if name not in battles.MAPS:
+        return None
     return Task(
         f"{battles.FAMILY}/{name}", battles.summary(name), partial(_battle, name),
-        battles.MAPS[name].limit, battles.LAYOUTS, _rules, _battlefield,
-        battle(name, battles.agents(name)),
+        battles.LAYOUTS, _rules, battle(name, battles.agents(name)),
     )  # fmt: skip
 
 
-def _battle(name: str, variant: str) -> Game:
-    from fp3o.envs.smac.env import skirmish
+def _battle(name: str, variant: str) -> Env:
+    from fp3o.envs.smac.env import smac_env
 
-    return skirmish(name, variant)
+    return smac_env(name, variant)
 
 
 def _rules(game: Any) -> Mapping[str, Scripted]:
@@ -34,17 +31,6 @@ def _rules(game: Any) -> Mapping[str, Scripted]:
     return scripted(game)
 
 
-def _battlefield(game: Any, state: Any, caption: str) -> np.ndarray:
-    from fp3o.envs.smac.render.battle import picture
-
-    return picture(game, jax.tree.map(lambda x: x[0], state[0]), caption)
-
-
-from collections.abc import Mapping
-from typing import Any
-
-from fp3o.envs.presets import Settings
-
 BATTLES: Settings = {
     "variant": "paper",
     "num_envs": 8,
@@ -52,18 +38,18 @@ BATTLES: Settings = {
     "epochs": 5,
     "minibatches": 1,
     "hidden": (64, 64),
-    "recurrent": 64,
-    "chunk": 10,
-    "gain": 0.01,
+    "gru_size": 64,
+    "sequence_length": 10,
+    "output_gain": 0.01,
     # The paper's observations end in the agent's one-hot.
     "agent_id": False,
     "actor_lr": 5e-4,
     "critic_lr": 5e-4,
-    "clip": 0.2,
-    "entropy": 0.01,
+    "clip_range": 0.2,
+    "entropy_coef": 0.01,
     "gamma": 0.99,
     "gae_lambda": 0.95,
-    "huber": 10.0,
+    "huber_delta": 10.0,
     "max_grad_norm": 10.0,
     "time_limit": "terminate",
     "seeds": 5,
@@ -98,15 +84,18 @@ MANY: Settings = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every"
 def battle(name: str, agents: int) -> Mapping[str, Settings]:
     """The presets of a map: the paper's, and the same for many environments at once."""
     clip = 0.05 if name in CAREFUL else 0.2
-    memory = {"recurrent": 0, "chunk": 1} if name in WITHOUT_MEMORY else {}
-    sharings = {"full": {}, "partial": {"head_rate": float(agents)}, "none": {}}
+    memory = {"gru_size": 0, "sequence_length": 1} if name in WITHOUT_MEMORY else {}
+    sharings = {"full": {}, "partial": {"head_lr_factor": float(agents)}, "none": {}}
     presets = {}
     for kind, more in (("paper", {}), ("many", MANY)):
         for millions, (sharing, extra) in zip(
             MILLIONS.get(name, (10, 10, 10)), sharings.items(), strict=True
         ):
             presets[kind if sharing == "full" else f"{kind}-{sharing}"] = {
-                **BATTLES, "clip": clip, **memory, **extra, **more, "sharing": sharing,
+                **BATTLES, "clip_range": clip, **memory, **extra, **more, "sharing": sharing,
                 "steps": millions * 1_000_000,
             }  # fmt: skip
     return presets
+
+
+FAMILIES = (Family(battles.FAMILY, "SMAC-style battles", _skirmish, (*battles.MAPS,)),)

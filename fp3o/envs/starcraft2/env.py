@@ -6,17 +6,18 @@ A game takes its random seed when it starts: at the first reset, and in a worker
 from dataclasses import dataclass, replace
 from functools import cache
 
-from fp3o.envs.smac.env import skirmish
+from fp3o.envs.api import HostEnv
+from fp3o.envs.smac.env import smac_env
 from fp3o.envs.smac.maps import LAYOUTS, MAPS, REAL
 from fp3o.envs.starcraft2.install import require
 from fp3o.envs.starcraft2.worker import Launch
-from fp3o.envs.workers.vec_env import Crew, Games, form
+from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
 from fp3o.errors import nearest
 from fp3o.spec import EnvSpec
 
 
 @dataclass(frozen=True)
-class StarCraft2:
+class StarCraft2(HostEnv):
     """A map of the real game under one layout of observations."""
 
     name: str
@@ -29,19 +30,21 @@ class StarCraft2:
             raise ValueError(f"unknown map {self.name!r}: {nearest(self.name, MAPS)}")
         if self.layout not in LAYOUTS:
             raise ValueError(f"unknown layout {self.layout!r}: {nearest(self.layout, LAYOUTS)}")
-        known = skirmish(self.name, self.layout).spec
+        known = smac_env(self.name, self.layout).spec
         return replace(known, name=f"{REAL}/{self.name}:{self.layout}")
 
     @property
-    def limit(self) -> int:
+    def max_episode_steps(self) -> int:
         """The longest an episode can be."""
         return MAPS[self.name].limit
 
-    def batch(self, num_envs: int) -> Games:
+    def vectorise(self, num_envs: int) -> PooledVecEnv:
         """Games that are stepped together; they start at the first reset."""
         spec = self.spec
         require(self.name)
-        return Games(spec, Crew(Launch(self.name, self.layout), form(spec), num_envs))
+        return PooledVecEnv(
+            spec, WorkerPool(Launch(self.name, self.layout), buffer_spec(spec), num_envs)
+        )
 
 
 @cache

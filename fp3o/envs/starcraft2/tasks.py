@@ -1,15 +1,17 @@
-"""TODO."""
+"""The tasks of the real game."""
 
 from functools import partial
 
-from fp3o.envs.api import HostGame
+from fp3o.envs.api import HostEnv
 from fp3o.envs.smac import maps as battles
 from fp3o.envs.smac.tasks import battle
-from fp3o.envs.task import Task
+from fp3o.envs.task import Family, Task
 
 
-def _real(name: str) -> Task:
+def _real(name: str) -> Task | None:
     """The same map in StarCraft II itself, which the user brings."""
+    if name not in battles.MAPS:
+        return None
     presets = {
         kind: {**settings, "eval_episodes": 8, "final_episodes": 32}
         for kind, settings in battle(name, battles.agents(name)).items()
@@ -17,12 +19,15 @@ def _real(name: str) -> Task:
     }
     return Task(
         f"{battles.REAL}/{name}", f"StarCraft II: {battles.summary(name)}",
-        partial(_starcraft, name), battles.MAPS[name].limit, battles.LAYOUTS, presets=presets,
-        together=8,
+        partial(_starcraft, name), battles.LAYOUTS, presets=presets,
+        max_parallel=8,
     )  # fmt: skip
 
 
-def _starcraft(name: str, variant: str) -> HostGame:
+def _starcraft(name: str, variant: str) -> HostEnv:
     from fp3o.envs.starcraft2.env import starcraft2
 
     return starcraft2(name, variant)
+
+
+FAMILIES = (Family(battles.REAL, "StarCraft II through SMAC", _real),)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fp3o.envs.smac.host_layout import Side, paper
-from fp3o.envs.workers.protocol import Report
+from fp3o.envs.workers.protocol import StepReply
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Match:
         self._env: Any = None
         self._ended = False
 
-    def reset(self, *_: int) -> Report:
+    def reset(self, *_: int) -> StepReply:
         """Begin an episode; its random numbers are those that the game has started with."""
         # Until an episode has ended, SMAC would start a second game beside the first.
         if self._env is None or not self._ended:
@@ -50,7 +50,7 @@ class Match:
         self._refuse_restart(before)
         return self._report(0.0, False, False, (0, 0, 0))
 
-    def step(self, action: Any) -> Report:
+    def step(self, action: Any) -> StepReply:
         """Play the agents' actions `(n, 1)` or `(n,)`."""
         before = self._env.force_restarts
         reward, over, info = self._env.step([int(choice) for choice in np.ravel(action)])
@@ -71,13 +71,13 @@ class Match:
         if self._env.force_restarts != before:
             raise RuntimeError("StarCraft II ended by itself, or did not answer SMAC")
 
-    def _report(self, reward: Any, over: bool, late: bool, outcome: Iterable[Any]) -> Report:
+    def _report(self, reward: Any, over: bool, late: bool, outcome: Iterable[Any]) -> StepReply:
         env = self._env
-        legal = np.array(env.get_avail_actions(), bool)
-        obs, state = self._paper(legal) if self._layout == "paper" else self._plain()
+        action_mask = np.array(env.get_avail_actions(), bool)
+        obs, state = self._paper(action_mask) if self._layout == "paper" else self._plain()
         alive = np.array([unit.health > 0 for unit in _units(env.agents)])
-        return Report(
-            obs, state, legal, alive,
+        return StepReply(
+            obs, state, action_mask, alive,
             np.full(len(alive), reward, np.float32), np.array(bool(over)), np.array(bool(late)),
             np.array([*outcome], np.float32),
         )  # fmt: skip
@@ -88,11 +88,11 @@ class Match:
         state = np.asarray(self._env.get_state(), np.float32)
         return obs, np.repeat(state[None], len(obs), 0)
 
-    def _paper(self, legal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _paper(self, action_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         env, agents = self._env, _units(self._env.agents)
         waits = [unit.weapon_cooldown / env.unit_max_cooldown(unit) for unit in agents]
         ours, theirs = self._side(agents, True), self._side(_units(env.enemies), False)
-        return paper(ours, theirs, np.array(waits), legal, np.asarray(env.last_action))
+        return paper(ours, theirs, np.array(waits), action_mask, np.asarray(env.last_action))
 
     def _side(self, units: list[Any], ally: bool) -> Side:
         env = self._env

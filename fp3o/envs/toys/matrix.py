@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Sight
+from fp3o.envs.api import Env, Observation
 from fp3o.errors import nearest
 from fp3o.spec import Discrete, EnvSpec
 
@@ -50,12 +50,12 @@ TEAM = 2
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Env):
     """`payoff[a][b]` is paid when the first agent chooses `a` and the second one `b`."""
 
     name: str
     payoff: tuple[tuple[float, ...], ...]
-    limit = 1
+    max_episode_steps = 1
 
     @property
     def best(self) -> float:
@@ -68,7 +68,9 @@ class Matrix:
         rows, columns = len(self.payoff), len(self.payoff[0])
         kinds = (0, 0) if rows == columns else (0, 1)
         actions = Discrete(((rows,), (columns,)))
-        return EnvSpec(f"{FAMILY}/{self.name}", actions, obs_size=1, state_size=1, kinds=kinds)
+        return EnvSpec(
+            f"{FAMILY}/{self.name}", actions, obs_size=1, state_size=1, agent_types=kinds
+        )
 
     def reset(self, key: PRNGKeyArray) -> Float[Array, ""]:
         """There is one state."""
@@ -80,11 +82,11 @@ class Matrix:
         yes = jnp.ones((), bool)
         return state, jnp.full(TEAM, paid), yes, ~yes
 
-    def sight(self, state: Float[Array, ""]) -> Sight:
+    def observe(self, state: Float[Array, ""]) -> Observation:
         """A constant."""
         seen = jnp.full((TEAM, 1), state)
         mask = jnp.asarray(self.spec.actions.mask)
-        return Sight(seen, seen, mask, jnp.ones(TEAM, bool))
+        return Observation(seen, seen, mask, jnp.ones(TEAM, bool))
 
 
 GAMES = {

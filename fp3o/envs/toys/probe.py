@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Sight
+from fp3o.envs.api import Env, Observation
 from fp3o.errors import nearest
 from fp3o.spec import Box, Discrete, EnvSpec
 
@@ -35,7 +35,7 @@ class Cue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Env):
     """Show every agent a cue, judge the action of one step, pay at the end.
 
     `sizes[i]` numbers are shown to agent `i`: one of them is 1 (or, for a single number, its sign
@@ -45,7 +45,7 @@ class Probe:
     name: str
     sizes: tuple[int, ...]
     choices: tuple[int, ...]
-    length: int = 1
+    max_episode_steps: int = 1
     shown_at: int = 0
     judged_at: int = 0
     truncates: bool = False
@@ -78,7 +78,7 @@ class Probe:
     def step(self, state: Cue, action: Int[Array, "n 1"], key: PRNGKeyArray):
         """Judge the action at its time; pay what was earned at the end."""
         earned = jnp.where(state.time == self.judged_at, self.judge(state, action), state.earned)
-        ended = state.time == self.length - 1
+        ended = state.time == self.max_episode_steps - 1
         reward = jnp.full(NUM_AGENTS, jnp.where(ended, earned, 0.0))
         cut = ended & self.truncates
         return Cue(state.shown, earned, state.time + 1), reward, ended & ~cut, cut
@@ -89,14 +89,14 @@ class Probe:
         wanted = jnp.where(single, state.shown[:, 0] > 0, state.shown.argmax(-1))
         return (action[:, 0] == wanted).mean()
 
-    def sight(self, state: Cue) -> Sight:
+    def observe(self, state: Cue) -> Observation:
         """The cue while it is shown, and the time."""
-        time = jnp.full((NUM_AGENTS, 1), state.time / self.length)
+        time = jnp.full((NUM_AGENTS, 1), state.time / self.max_episode_steps)
         obs = jnp.concatenate([state.shown * (state.time == self.shown_at), time], axis=1)
         team = jnp.concatenate([state.shown, time], axis=1).reshape(-1)
         everyone = jnp.ones(NUM_AGENTS, bool)
         mask = jnp.asarray(self.spec.actions.mask)
-        return Sight(obs, jnp.tile(team, (NUM_AGENTS, 1)), mask, everyone)
+        return Observation(obs, jnp.tile(team, (NUM_AGENTS, 1)), mask, everyone)
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,12 @@ class Roles(Probe):
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(Env):
     """Each agent is shown a point of its own dimension and must act it."""
 
     name: str = "target"
     sizes: tuple[int, ...] = (1, 1, 2)
+    max_episode_steps = 1
 
     @property
     def spec(self) -> EnvSpec:
@@ -144,18 +145,18 @@ class Target:
         yes = jnp.ones((), bool)
         return state, jnp.full(NUM_AGENTS, -miss), yes, ~yes
 
-    def sight(self, state: Array) -> Sight:
+    def observe(self, state: Array) -> Observation:
         """The point."""
         team = jnp.tile(state.reshape(-1), (NUM_AGENTS, 1))
         everyone = jnp.ones(NUM_AGENTS, bool)
-        return Sight(state, team, jnp.asarray(self.spec.actions.mask), everyone)
+        return Observation(state, team, jnp.asarray(self.spec.actions.mask), everyone)
 
 
 PROBES: dict[str, Probe | Target] = {
-    "value": Value("value", (1, 1, 1), (2, 2, 2), length=2),
-    "credit": Probe("credit", (1, 1, 1), (2, 2, 2), length=3),
+    "value": Value("value", (1, 1, 1), (2, 2, 2), max_episode_steps=2),
+    "credit": Probe("credit", (1, 1, 1), (2, 2, 2), max_episode_steps=3),
     "roles": Roles("roles", (0, 0, 0), (3, 3, 3)),
-    "memory": Probe("memory", (1, 1, 1), (2, 2, 2), length=3, judged_at=2),
+    "memory": Probe("memory", (1, 1, 1), (2, 2, 2), max_episode_steps=3, judged_at=2),
     "unequal": Probe("unequal", (2, 3, 4), (2, 3, 4)),
     "target": Target(),
 }

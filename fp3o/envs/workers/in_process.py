@@ -10,28 +10,28 @@ import numpy as np
 
 from fp3o.envs.rendering import drawn
 from fp3o.envs.workers.protocol import (
-    GarbageError,
-    Losses,
-    Place,
-    WorkersError,
-    checked,
+    FailureCounts,
+    InvalidReplyError,
+    WorkerEnv,
+    WorkerPoolError,
+    check_reply,
 )
-from fp3o.envs.workers.shared_memory import Form, Reply
+from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 
 
-class Desk:
+class InProcessPool:
     """Places in this process, one after the other: no pipes, and nobody who watches over them.
 
     What an environment raises ends everything, and so does an answer that is nonsense.
     """
 
-    def __init__(self, make: Callable[[int], Place], form: Form, num_places: int):
+    def __init__(self, make: Callable[[int], WorkerEnv], form: BufferSpec, num_places: int):
         self.make, self.form = make, form
-        self.losses = Losses()
+        self.losses = FailureCounts()
         self.seeds = list(range(num_places))
         self.steps = np.zeros(num_places, np.int64)
         self.episodes = np.zeros(num_places, np.int64)
-        self._places: list[Place | None] = [None] * num_places
+        self._places: list[WorkerEnv | None] = [None] * num_places
         weakref.finalize(self, clear, self._places)
 
     def reset(self, who: Sequence[int]) -> list[Reply]:
@@ -65,21 +65,21 @@ class Desk:
             place = self._places[i]
             if place is None:
                 place = self._places[i] = self.make(self.seeds[i])
-            return checked(getattr(place, name)(*args), self.form.answer)
+            return check_reply(getattr(place, name)(*args), self.form.answer)
         except Exception as error:
             self.close()  # nobody knows where it stands now
-            raise WorkersError(self._words(i, name, error)) from error
+            raise WorkerPoolError(self._words(i, name, error)) from error
 
     def _words(self, i: int, name: str, error: Exception) -> str:
         when = "its reset" if name == "reset" else f"step {self.steps[i] + 1} of its episode"
-        if isinstance(error, GarbageError):
+        if isinstance(error, InvalidReplyError):
             return f"environment {i}, in {when}: garbage, {error}"
         at = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__}: {error}"
         return f"environment {i}, in {when}: crashed, {what} ({at.filename}, line {at.lineno})"
 
 
-def clear(places: list[Place | None]) -> None:
+def clear(places: list[WorkerEnv | None]) -> None:
     """Close places; what goes wrong then does no harm."""
     there = [place for place in places if place is not None]
     places[:] = [None] * len(places)

@@ -9,15 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs.workers.protocol import FailureError, Losses, Patience, Place, WorkersError
-from fp3o.envs.workers.shared_memory import Form, Reply
+from fp3o.envs.workers.protocol import (
+    FailureCounts,
+    FailureError,
+    Timeouts,
+    WorkerEnv,
+    WorkerPoolError,
+)
+from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 from fp3o.envs.workers.worker import Worker
 
 GOODBYE = 10.0
 """Seconds that workers have to close what they own."""
 
 
-class Crew:
+class WorkerPool:
     """Workers that are given orders together. They are started when they are first needed.
 
     A failure ends the worker's episode; the rest goes on. All processes end with the crew, or at
@@ -26,13 +32,13 @@ class Crew:
 
     def __init__(
         self,
-        make: Callable[[int], Place],
-        form: Form,
+        make: Callable[[int], WorkerEnv],
+        form: BufferSpec,
         num_workers: int,
-        patience: Patience = Patience(),  # noqa: B008
+        patience: Timeouts = Timeouts(),  # noqa: B008
     ):
         self.make, self.form, self.patience = make, form, patience
-        self.losses = Losses()
+        self.losses = FailureCounts()
         self.seeds = list(range(num_workers))
         """What the next places are made with."""
         self.steps = np.zeros(num_workers, np.int64)
@@ -87,7 +93,7 @@ class Crew:
             try:
                 worker = self._workers[i] = Worker(self.make, self.seeds[i], self.form)
             except OSError as error:
-                raise WorkersError(f"worker {i} cannot be started: {error}") from error
+                raise WorkerPoolError(f"worker {i} cannot be started: {error}") from error
         return worker
 
     def _lose(self, i: int, failure: FailureError) -> str:
@@ -108,7 +114,7 @@ class Crew:
                 if self.patience.restarts
                 else f"after {steps} steps of its episode, and no restarts are allowed"
             )
-            raise WorkersError(
+            raise WorkerPoolError(
                 f"worker {i} failed {how}: {reason}, {words}\nThe last words it printed: "
                 f"{printed or '(none)'}\nSee what `fp3o doctor` says about its game"
             )

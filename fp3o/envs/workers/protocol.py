@@ -5,45 +5,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fp3o.envs.workers.shared_memory import Field, Form, Reply
+from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
 from fp3o.spec import Discrete, EnvSpec
 
 
-class Report(NamedTuple):
+class StepReply(NamedTuple):
     """What one environment shows after a step or a reset; of many, with an axis in front."""
 
     obs: np.ndarray
     state: np.ndarray
-    legal: np.ndarray
+    action_mask: np.ndarray
     alive: np.ndarray
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    outcome: np.ndarray
+    episode_metrics: np.ndarray
 
 
-def form(spec: EnvSpec) -> Form:
+def buffer_spec(spec: EnvSpec) -> BufferSpec:
     """What actions and reports have to be."""
     n, choices = spec.actions.mask.shape
-    action = Field("action", (n, choices), np.float32)
+    action = ArraySpec("action", (n, choices), np.float32)
     if isinstance(spec.actions, Discrete):
-        action = Field("action", (n, len(spec.actions.widths)), np.int32)
+        action = ArraySpec("action", (n, len(spec.actions.widths)), np.int32)
     shapes = {
-        "obs": (n, spec.obs_size), "state": (n, spec.state_size), "legal": (n, choices),
+        "obs": (n, spec.obs_size), "state": (n, spec.state_size), "action_mask": (n, choices),
         "alive": (n,), "reward": (n,), "terminated": (), "truncated": (),
-        "outcome": (len(spec.outcomes),),
+        "episode_metrics": (len(spec.episode_metrics),),
     }  # fmt: skip
-    flags = {"legal", "alive", "terminated", "truncated"}
+    flags = {"action_mask", "alive", "terminated", "truncated"}
     report = [
-        Field(name, shapes[name], np.bool_ if name in flags else np.float32)
-        for name in Report._fields
+        ArraySpec(name, shapes[name], np.bool_ if name in flags else np.float32)
+        for name in StepReply._fields
     ]
-    return Form(action, tuple(report))
+    return BufferSpec(action, tuple(report))
 
 
-def stack(reports: Sequence[Reply]) -> Report:
+def stack_replies(reports: Sequence[Reply]) -> StepReply:
     """The reports of all environments, `(e, ...)`."""
-    return Report._make(map(np.stack, zip(*reports, strict=True)))
+    return StepReply._make(map(np.stack, zip(*reports, strict=True)))
 
 
 from collections.abc import Mapping, Sequence
@@ -52,19 +52,19 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from fp3o.envs.workers.shared_memory import Field, Form, Reply
+from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
 
 
-class WorkersError(RuntimeError):
+class WorkerPoolError(RuntimeError):
     """Environments fail, in workers again and again; the message says how, and what to do."""
 
 
-class GarbageError(ValueError):
+class InvalidReplyError(ValueError):
     """An environment's answer makes no sense."""
 
 
 @runtime_checkable
-class Place(Protocol):
+class WorkerEnv(Protocol):
     """What a worker owns."""
 
     def reset(self, seed: int, episode: int, /) -> Reply:
@@ -80,7 +80,7 @@ class Place(Protocol):
         ...
 
 
-class Patience(NamedTuple):
+class Timeouts(NamedTuple):
     """How long to wait, and how often to try again."""
 
     reset: int | float = 300.0
@@ -92,7 +92,7 @@ class Patience(NamedTuple):
 
 
 @dataclass
-class Losses:
+class FailureCounts:
     """What went wrong since the beginning."""
 
     crashed: int = 0
@@ -121,14 +121,14 @@ class FailureError(Exception):
         self.reason, self.words = reason, words
 
 
-def checked(answer: Any, form: Sequence[Field]) -> Reply:
+def check_reply(answer: Any, form: Sequence[ArraySpec]) -> Reply:
     """An answer, if it makes sense."""
-    if found := nonsense(answer, form):
-        raise GarbageError(found)
+    if found := reply_problem(answer, form):
+        raise InvalidReplyError(found)
     return answer
 
 
-def nonsense(answer: Any, form: Sequence[Field]) -> str | None:
+def reply_problem(answer: Any, form: Sequence[ArraySpec]) -> str | None:
     """What is wrong with an answer, if anything."""
     if not isinstance(answer, tuple) or len(answer) != len(form):
         return f"an answer that is no tuple of {len(form)} arrays: {str(answer)[:100]}"
@@ -147,15 +147,15 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from fp3o.envs.workers.shared_memory import Form, Reply
+from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 from fp3o.spec import EnvSpec
 
 
 @runtime_checkable
-class Players(Protocol):
+class EnvPool(Protocol):
     """Places where games are played, as a `Crew` has them."""
 
-    losses: Losses
+    losses: FailureCounts
     seeds: list[int]
     steps: np.ndarray
     episodes: np.ndarray

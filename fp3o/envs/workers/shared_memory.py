@@ -18,7 +18,7 @@ ALIGNED = 64
 """Bytes between possible beginnings of arrays, no fewer than any type needs."""
 
 
-class Field(NamedTuple):
+class ArraySpec(NamedTuple):
     """An array of known shape and type."""
 
     name: str
@@ -31,17 +31,17 @@ class Field(NamedTuple):
         return -(-int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize // ALIGNED) * ALIGNED
 
 
-class Form(NamedTuple):
+class BufferSpec(NamedTuple):
     """What is said between a player and a place."""
 
-    action: Field
-    answer: tuple[Field, ...]
+    action: ArraySpec
+    answer: tuple[ArraySpec, ...]
 
 
-class Slate:
+class SharedBuffer:
     """The shared memory, as arrays that lie in it."""
 
-    def __init__(self, form: Form, file: int | None = None):
+    def __init__(self, form: BufferSpec, file: int | None = None):
         fields = form.action, *form.answer
         size = sum(field.room for field in fields)
         self.file = blank(size) if file is None else file

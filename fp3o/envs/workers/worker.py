@@ -28,8 +28,14 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from fp3o.envs.workers.protocol import FailureError, GarbageError, Place, WorkersError, checked
-from fp3o.envs.workers.shared_memory import Form, Reply, Slate
+from fp3o.envs.workers.protocol import (
+    FailureError,
+    InvalidReplyError,
+    WorkerEnv,
+    WorkerPoolError,
+    check_reply,
+)
+from fp3o.envs.workers.shared_memory import BufferSpec, Reply, SharedBuffer
 
 START = (
     "import sys; sys.path[:] = sys.argv[4:]; from fp3o.envs.workers.worker import serve; "
@@ -64,11 +70,11 @@ LOOK = 1.0
 class Worker:
     """One process, the slate shared with it, and the pipe to it."""
 
-    def __init__(self, make: Callable[[int], Place], seed: int, form: Form):
+    def __init__(self, make: Callable[[int], WorkerEnv], seed: int, form: BufferSpec):
         if os.name != "posix":
-            raise WorkersError("worker processes need Linux or macOS; on Windows, use WSL")
+            raise WorkerPoolError("worker processes need Linux or macOS; on Windows, use WSL")
         self._asked = 0
-        self._slate = Slate(form)
+        self._slate = SharedBuffer(form)
         self._link, far = Pipe()
         self._bell = select.poll()
         self._bell.register(self._link.fileno(), select.POLLIN)
@@ -171,7 +177,7 @@ def serve(pipe: int, slate: int, parent: int) -> None:
     try:
         _obey(link, slate)
     except BaseException as error:
-        garbage = isinstance(error, GarbageError)
+        garbage = isinstance(error, InvalidReplyError)
         trouble = ("garbage", str(error)) if garbage else ("crashed", traceback.format_exc())
         with contextlib.suppress(OSError):
             link.send_bytes(pickle.dumps(trouble))
@@ -181,11 +187,11 @@ def serve(pipe: int, slate: int, parent: int) -> None:
 
 def _obey(link: Connection, file: int) -> None:
     make, seed, form = pickle.loads(link.recv_bytes())
-    slate, place = Slate(form, file), make(seed)
+    slate, place = SharedBuffer(form, file), make(seed)
     while (order := _next(link))[1] != CLOSE:
         number, which, *numbers = order
         answer = place.reset(*numbers) if which == RESET else place.step(slate.asked())
-        slate.answer(checked(answer, form.answer))
+        slate.answer(check_reply(answer, form.answer))
         link.send_bytes(ANSWER.pack(number))
     place.close()
 

@@ -6,18 +6,18 @@ import numpy as np
 
 from fp3o.experiments.framework.grid import (
     Cell,
+    CellResult,
+    CellResults,
     Experiment,
-    Findings,
-    Found,
     Scale,
-    Shown,
+    Summary,
     side_by_side,
 )
 from fp3o.experiments.framework.plots import dots, lines_of
 from fp3o.experiments.framework.scales import cells, rows
 from fp3o.experiments.framework.score_table import minutes, score_table
 from fp3o.experiments.framework.summary import caveats
-from fp3o.reports.experiment_report import Picture
+from fp3o.reports.experiment_report import CaptionedFigure
 
 MAPS = {
     "paper": ("3m", "8m", "10m_vs_11m", "25m"), "gpu": ("3m", "8m", "25m"),
@@ -35,16 +35,16 @@ def grid(scale: Scale) -> Iterator[Cell]:
     return cells(tasks, ["full"], {x: {**row, **told} for x, row in rows(*names).items()}, scale)
 
 
-def cost(item: Found) -> float:
+def cost(item: CellResult) -> float:
     """Milliseconds of training a thousand steps of one seed."""
     assert item.run is not None
     return 6e7 * minutes(item) / (item.run.step * len(item.run.seeds))
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Lines over the number of agents, and the scores."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     costs, wins = {}, {}
     for name in dict.fromkeys(item.cell.variant for item in findings):
         own = [item for item in findings if item.cell.variant == name]
@@ -61,13 +61,13 @@ def show(findings: Findings) -> Shown:
         "Scores are of different maps: only those of one map can be compared.",
     ]
     pictures = [
-        Picture("cost", lines_of({"full sharing": costs}, "agents", "ms for 1,000 steps of a seed"),
+        CaptionedFigure("cost", lines_of({"full sharing": costs}, "agents", "ms for 1,000 steps of a seed"),
                 "Time of training as teams grow."),
-        Picture("score", lines_of({"full sharing": wins}, "agents", findings[0].measure.axis),
+        CaptionedFigure("score", lines_of({"full sharing": wins}, "agents", findings[0].measure.axis),
                 "Score of the last policies as teams grow; the maps differ in more than size."),
         dots(findings, {}),
     ]  # fmt: skip
-    return Shown(verdict, [score_table(findings, {}, "MAPPO")], pictures, caveats(findings))
+    return Summary(verdict, [score_table(findings, {}, "MAPPO")], pictures, caveats(findings))
 
 
 EXPERIMENT = Experiment(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, plan
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("mamujoco/HalfCheetah-6x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
@@ -26,7 +26,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
 
 def epochs(task: str, scale: Scale) -> dict[str, dict[str, object]]:
     """FP3O takes twice MAPPO's gradient steps if both have the same epochs."""
-    usual = plan(task, "full", scale, "fp3o").config.epochs
+    usual = plan(task, "full", scale, "fp3o").learner.epochs
     return {
         "FP3O": {"algorithm": "fp3o"},
         "MAPPO": {"algorithm": "mappo"},
@@ -37,9 +37,9 @@ def epochs(task: str, scale: Scale) -> dict[str, dict[str, object]]:
 
 def heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:
     """The authors' release gives heads of their own the agents' number times the learning rate."""
-    agents = plan(task, "partial", scale, "fp3o").description.spec().num_agents
+    agents = plan(task, "partial", scale, "fp3o").task_info.spec().num_agents
     return {
-        f"{name.upper()}, head rate {words}": {"algorithm": name, "head_rate": rate}
+        f"{name.upper()}, head rate {words}": {"algorithm": name, "head_lr_factor": rate}
         for name in ("fp3o", "mappo")
         for words, rate in (("1", 1.0), ("N", float(agents)))
     }
@@ -52,7 +52,7 @@ CRITICS = {
 """Without sharing every agent has a critic of its own; what if only the policies are apart?"""
 
 CONTRASTS = tuple(
-    Contrast(ours, theirs, "")
+    Comparison(ours, theirs, "")
     for ours, theirs in (
         ("FP3O", "MAPPO"),
         ("FP3O", "MAPPO, twice the epochs"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import plan
 from fp3o.experiments.framework.summary import scores
-from fp3o.runs.settings import change
+from fp3o.runs.settings import with_settings
 
 TASKS = {
     "paper": ("smac/3s5z", "mamujoco/HalfCheetah-6x1"), "gpu": ("smac/3s5z",),
@@ -19,16 +19,18 @@ def grid(scale: Scale) -> Iterator[Cell]:
     for task in TASKS[scale]:
         for algorithm in ("fp3o",) if scale == "smoke" else ("fp3o", "mappo"):
             usual = plan(task, "full", scale, algorithm)
-            layers = len(usual.config.hidden) + bool(usual.config.recurrent) + 1
+            layers = len(usual.learner.hidden) + bool(usual.learner.gru_size) + 1
             for name, sharing in spectrum(task, layers).items():
                 if scale == "smoke" and name not in ("full", "none", "auto"):
                     continue
-                yield Cell(task, name, algorithm.upper(), change(usual, {"sharing": sharing}))
+                yield Cell(
+                    task, name, algorithm.upper(), with_settings(usual, {"sharing": sharing})
+                )
 
 
 def spectrum(task: str, layers: int) -> dict[str, object]:
     """Kinds of sharing: with k layers of one's own, counted from the end."""
-    agents = plan(task, "full", "paper", "fp3o").description.spec().num_agents
+    agents = plan(task, "full", "paper", "fp3o").task_info.spec().num_agents
     one, each = (0,) * agents, tuple(range(agents))
     steps: dict[str, object] = {"full": "full", "partial": "partial"}
     for own in range(2, layers):

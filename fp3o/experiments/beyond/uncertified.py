@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
@@ -14,7 +14,7 @@ TASKS = {
 
 VARIANTS = {
     "keep": {"algorithm": "fp3o"},
-    "revert": {"algorithm": "fp3o:uncertified=revert"},
+    "revert": {"algorithm": "fp3o:on_failed_condition=revert"},
 }
 
 
@@ -24,8 +24,8 @@ def grid(scale: Scale) -> Iterator[Cell]:
 
 
 EXPERIMENT = Experiment(
-    "uncertified", "Policies without a certificate",
+    "on_failed_condition", "Policies without a certificate",
     "The condition certifies the intermediate policies; where it fails, is it better to keep them, "
     "as the paper does, or to go back to the policies before?",
-    grid, scores(Contrast("keep", "revert", "")),
+    grid, scores(Comparison("keep", "revert", "")),
 )  # fmt: skip

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fp3o.experiments.framework.grid import Findings, Found
+from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.plots import colour_of
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import PANEL, laid_out, styled
 from fp3o.reports.figures.results import legend
 from fp3o.reports.figures.style import LINES
@@ -45,7 +45,7 @@ SHARES = np.linspace(0.0, 1.0, 41)
 Scores = Mapping[str, list[np.ndarray]]
 
 
-def overall(findings: Findings, base: str) -> tuple[list[Grid], list[Picture]]:
+def overall(findings: CellResults, base: str) -> tuple[list[ResultTable], list[CaptionedFigure]]:
     """A table and performance profiles, where scores of different tasks can be compared."""
     scores = common(findings)
     if len(scores) < 2 or len(next(iter(scores.values()))) < 2:
@@ -60,15 +60,17 @@ def overall(findings: Findings, base: str) -> tuple[list[Grid], list[Picture]]:
         rows.append(row)
     head = ["variant", "IQM", "median", "mean", "optimality gap"]
     head += ["probability of improvement"] * (base in scores)
-    grid = Grid("All tasks together", head, rows, CAPTION.format(base=base or "the base"))
-    pictures = [Picture("profiles", profiles(scores), PROFILE)]
+    grid = ResultTable("All tasks together", head, rows, CAPTION.format(base=base or "the base"))
+    pictures = [CaptionedFigure("profiles", profiles(scores), PROFILE)]
     curves = common(findings, learning)
     if curves:
-        pictures.append(Picture("sample_efficiency", efficiency(curves), EFFICIENCY))
+        pictures.append(CaptionedFigure("sample_efficiency", efficiency(curves), EFFICIENCY))
     return [grid], pictures
 
 
-def common(findings: Findings, of: Callable[[Found], np.ndarray | None] | None = None) -> Scores:
+def common(
+    findings: CellResults, of: Callable[[CellResult], np.ndarray | None] | None = None
+) -> Scores:
     """Variant -> numbers of every place (scores if not told), of variants that have all places."""
     places = [*dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings)]
     table: dict[str, dict[tuple[str, str], np.ndarray]] = {}
@@ -84,7 +86,7 @@ def common(findings: Findings, of: Callable[[Found], np.ndarray | None] | None =
     }
 
 
-def ends(item: Found) -> tuple[float, float] | None:
+def ends(item: CellResult) -> tuple[float, float] | None:
     """What counts as 0 and as 1 in a cell; None where nobody knows."""
     if item.measure.share:
         return item.measure.ends
@@ -95,13 +97,13 @@ def ends(item: Found) -> tuple[float, float] | None:
     return low, high
 
 
-def scaled(item: Found) -> np.ndarray | None:
+def scaled(item: CellResult) -> np.ndarray | None:
     """A cell's seeds between 0 and 1."""
     found = ends(item)
     return None if found is None else (item.seeds - found[0]) / (found[1] - found[0])
 
 
-def learning(item: Found) -> np.ndarray | None:
+def learning(item: CellResult) -> np.ndarray | None:
     """A cell's evaluations between 0 and 1 at equal shares of its training, (seeds, shares)."""
     found = ends(item)
     if found is None or item.run is None:

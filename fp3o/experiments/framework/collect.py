@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fp3o.experiments.framework.grid import Cell, Experiment, Found, Scale
+from fp3o.experiments.framework.grid import Cell, CellResult, Experiment, Scale
 from fp3o.experiments.framework.run_grid import FAILURES, WORKS, done, refuse_another
-from fp3o.reports.data.record import Run, read_runs
-from fp3o.reports.experiment_report import Exhibit, Failure
+from fp3o.reports.data.record import RunRecord, read_runs
+from fp3o.reports.experiment_report import ExperimentReport, Failure
 
 
-def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
+def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[CellResult]:
     """The finished cells; `command` does all of them again."""
     there = [cell for cell in cells if done(cell, out)]
     for cell in there:
@@ -25,7 +25,7 @@ def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
         if cell.work != "train"
     }
     return [
-        Found(
+        CellResult(
             cell, out / cell.label, named(runs.get(cell.label), cell, command),
             facts.get(cell.label, {}),
         )
@@ -33,7 +33,7 @@ def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[Found]:
     ]  # fmt: skip
 
 
-def named(run: Run | None, cell: Cell, command: str) -> Run | None:
+def named(run: RunRecord | None, cell: Cell, command: str) -> RunRecord | None:
     """A run under the name that its experiment has for it, and how to do it again there."""
     words = " · ".join(filter(None, (cell.variant, cell.sharing, cell.more)))
     if run is None:
@@ -46,7 +46,7 @@ def named(run: Run | None, cell: Cell, command: str) -> Run | None:
 
 def exhibit(
     experiment: Experiment, cells: Sequence[Cell], scale: Scale, out: Path, command: str
-) -> Exhibit:
+) -> ExperimentReport:
     """All that can be said about an experiment now."""
     findings = found(cells, out, command)
     shown = experiment.show(findings)
@@ -56,7 +56,7 @@ def exhibit(
         for cell in cells
         if cell.label not in there and (out / FAILURES / f"{cell.label}.txt").exists()
     ]
-    return Exhibit(
+    return ExperimentReport(
         name=experiment.name, title=experiment.title, question=experiment.question,
         claim=experiment.claim, verdict=shown.verdict, command=command, scale=scale,
         tables=shown.tables, pictures=shown.pictures, notes=shown.notes,
@@ -67,7 +67,7 @@ def exhibit(
     )  # fmt: skip
 
 
-def machines(findings: Sequence[Found]) -> str:
+def machines(findings: Sequence[CellResult]) -> str:
     """The devices and versions of all cells, those they were resumed on included."""
     parts: list[Mapping[str, Any]] = []
     for item in findings:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fp3o.reports.data.measures import Measure, measure
-from fp3o.reports.data.record import Run
-from fp3o.reports.experiment_report import Grid, Picture
-from fp3o.runs.run_config import Plan
+from fp3o.reports.data.record import RunRecord
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
+from fp3o.runs.run_config import RunConfig
 
 Scale = Literal["paper", "gpu", "laptop", "smoke"]
 
@@ -38,7 +38,7 @@ class Cell:
     sharing: str
     variant: str
     """What is compared, as tables call it."""
-    plan: Plan
+    config: RunConfig
     work: str = "train"
     """One of `conduct.WORKS`."""
     more: str = ""
@@ -58,12 +58,12 @@ def slug(words: str) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class CellResult:
     """A finished cell."""
 
     cell: Cell
     path: Path
-    run: Run | None = None
+    run: RunRecord | None = None
     """What was trained."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What was measured, if nothing was trained."""
@@ -91,7 +91,7 @@ class Found:
         return np.array([*self.by_seed.values()])
 
 
-Findings = Sequence[Found]
+CellResults = Sequence[CellResult]
 
 
 def side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -102,12 +102,12 @@ def side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Summary:
     """What an experiment makes of its findings."""
 
     verdict: Sequence[str]
-    tables: Sequence[Grid] = ()
-    pictures: Sequence[Picture] = ()
+    tables: Sequence[ResultTable] = ()
+    pictures: Sequence[CaptionedFigure] = ()
     notes: Sequence[str] = ()
 
 
@@ -119,6 +119,6 @@ class Experiment:
     title: str
     question: str
     cells: Callable[[Scale], Iterator[Cell]]
-    show: Callable[[Findings], Shown]
+    show: Callable[[CellResults], Summary]
     claim: str = ""
     """What the paper says; empty where the experiment is not in the paper."""

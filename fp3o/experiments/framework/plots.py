@@ -8,16 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from fp3o.experiments.framework.grid import Cell, Findings
+from fp3o.experiments.framework.grid import Cell, CellResults
 from fp3o.experiments.framework.paper_results import Papers
-from fp3o.reports.experiment_report import Picture
+from fp3o.reports.experiment_report import CaptionedFigure
 from fp3o.reports.figures.canvas import PANEL, laid_out, styled
 from fp3o.reports.figures.results import learning_curves, legend
 from fp3o.reports.figures.style import FAINT, LINES, PALETTE
 from fp3o.reports.stats.intervals import mean_band, mean_interval
 
 
-def curves(findings: Findings) -> Iterable[Picture]:
+def curves(findings: CellResults) -> Iterable[CaptionedFigure]:
     """Learning curves of every task, a panel a sharing."""
     for task in dict.fromkeys(item.cell.task for item in findings):
         own = [item for item in findings if item.cell.task == task]
@@ -27,14 +27,14 @@ def curves(findings: Findings) -> Iterable[Picture]:
             for sharing in dict.fromkeys(item.cell.sharing for item in own)
         }
         words = ", ".join(groups)
-        yield Picture(
+        yield CaptionedFigure(
             f"curves_{task.split('/')[-1]}", learning_curves(groups, metric=metric),
             f"{task}: {own[0].measure.title.lower()} over environment steps ({words}); mean and "
             "95 % band over seeds",
         )  # fmt: skip
 
 
-def dots(findings: Findings, papers: Papers) -> Picture:
+def dots(findings: CellResults, papers: Papers) -> CaptionedFigure:
     """Every cell's score with its interval, and the paper's as a hollow diamond."""
     tasks = [*dict.fromkeys(item.cell.task for item in findings)]
     columns = min(3, len(tasks))
@@ -49,10 +49,10 @@ def dots(findings: Findings, papers: Papers) -> Picture:
             _dots(axis, task, [item for item in findings if item.cell.task == task], papers)
         words = "Scores of all cells: mean, 95 % interval, seeds as rings"
         caption = f"{words}; diamonds are the paper's" if papers else words
-        return Picture("scores", laid_out(figure), f"{caption}.")
+        return CaptionedFigure("scores", laid_out(figure), f"{caption}.")
 
 
-def _lines(findings: Findings, task: str) -> list[tuple[str, str, str]]:
+def _lines(findings: CellResults, task: str) -> list[tuple[str, str, str]]:
     """The lines of a panel: a heading a sharing, then its variants."""
     own = [item.cell for item in findings if item.cell.task == task]
     lines = []
@@ -66,7 +66,7 @@ def _line_of(cell: Cell) -> tuple[str, str, str]:
     return cell.sharing, cell.variant, cell.more
 
 
-def _dots(axis: Axes, task: str, own: Findings, papers: Papers) -> None:
+def _dots(axis: Axes, task: str, own: CellResults, papers: Papers) -> None:
     lines = _lines(own, task)
     names = []
     for height, (sharing, variant, more) in enumerate(lines):

@@ -16,7 +16,7 @@ class Progress:
     def __init__(self, cells: Sequence[Cell], left: Sequence[Cell], screen: Display):
         self.screen, self.total = screen, len(cells)
         self.number = len(cells) - len(left)
-        self.work = {cell.label: cell.plan.steps * cell.plan.seeds for cell in left}
+        self.work = {cell.label: cell.config.steps * cell.config.seeds for cell in left}
         self.done, self._began = 0.0, time.perf_counter()
 
     @contextmanager

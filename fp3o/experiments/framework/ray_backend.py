@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from fp3o.errors import MissingExtraError
 from fp3o.experiments.framework.grid import Cell
-from fp3o.experiments.framework.run_grid import FAILURES, WORKS, Outcome, carry_out, to_do
+from fp3o.experiments.framework.run_grid import FAILURES, WORKS, CellStatus, run_cell, to_do
 from fp3o.runs.progress import Display, Quiet, clock
 
 SYNC = 2.0
@@ -44,7 +44,7 @@ class Cluster(NamedTuple):
     """How often a cell is taken up again whose node has died."""
 
 
-class Keeper:
+class ResultStore:
     """The folder of an experiment, for those who cannot reach it."""
 
     def __init__(self, out: str):
@@ -106,7 +106,7 @@ def files(folder: Path) -> dict[str, Path]:
     return found
 
 
-class Mirror:
+class FolderSync:
     """Tells a keeper what changes in a folder, every few seconds and at the end."""
 
     def __init__(self, folder: Path, put: Callable[[Files, Sequence[str]], None]):
@@ -168,7 +168,7 @@ def needed() -> Any:
         raise MissingExtraError("ray", "ray") from error
 
 
-def work_on(cell: Cell, keeper: Any) -> Outcome:
+def work_on(cell: Cell, keeper: Any) -> CellStatus:
     """A cell's work on some node: from what the keeper has to what the keeper gets."""
     ray = needed()
     with tempfile.TemporaryDirectory() as name:
@@ -176,8 +176,8 @@ def work_on(cell: Cell, keeper: Any) -> Outcome:
         for path, content in ray.get(keeper.take.remote(cell.label)).items():
             write(folder / cell.label / path, content)
         put = lambda changed, gone: ray.get(keeper.put.remote(cell.label, changed, gone))  # noqa: E731
-        with Mirror(folder / cell.label, put):
-            outcome = carry_out(cell, folder, Quiet())
+        with FolderSync(folder / cell.label, put):
+            outcome = run_cell(cell, folder, Quiet())
         failure = folder / FAILURES / f"{cell.label}.txt"
         ray.get(keeper.fail.remote(cell.label, failure.read_text() if failure.exists() else ""))
     return outcome
@@ -224,7 +224,7 @@ def _hired(ray: Any, out: Path) -> Any:
     strategies = import_module("ray.util.scheduling_strategies")
     node = ray.get_runtime_context().get_node_id()
     here = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here)(Keeper).remote(str(out.resolve()))
+    return ray.remote(num_cpus=0, scheduling_strategy=here)(ResultStore).remote(str(out.resolve()))
 
 
 def _gather(ray: Any, labels: dict[Any, str], keeper: Any, screen: Display) -> bool:
@@ -242,12 +242,12 @@ def _gather(ray: Any, labels: dict[Any, str], keeper: Any, screen: Display) -> b
     return finished
 
 
-def _outcome(ray: Any, reference: Any, label: str, keeper: Any) -> Outcome:
+def _outcome(ray: Any, reference: Any, label: str, keeper: Any) -> CellStatus:
     try:
         return ray.get(reference)
     except ray.exceptions.RayError as error:  # its nodes have died more often than it is retried
         ray.get(keeper.fail.remote(label, f"{type(error).__name__}: {error}"))
-        return Outcome(label, False, f"{type(error).__name__}: {error}")
+        return CellStatus(label, False, f"{type(error).__name__}: {error}")
 
 
 def cluster_words(ray: Any, cluster: Cluster) -> str:

@@ -13,9 +13,9 @@ from fp3o.experiments.framework.progress import Progress
 from fp3o.experiments.framework.timing import clock
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.progress import Display
-from fp3o.runs.run import plan_of, resume_with, settle, start
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import change, flatten
+from fp3o.runs.run import plan_of, resolve, resume_with, start
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import settings_of, with_settings
 from fp3o.runs.signals import stop_signals
 from fp3o.sharing.schemes import AUTO
 
@@ -29,7 +29,7 @@ HOW_LONG = (
 """Settings in which a finished cell may differ from its plan: it is shown, with its own numbers."""
 
 
-class Outcome(NamedTuple):
+class CellStatus(NamedTuple):
     """What became of a cell."""
 
     label: str
@@ -41,10 +41,10 @@ class Work(NamedTuple):
     """A kind of work: what it leaves behind when it is done, and how it is done."""
 
     result: str
-    go: Callable[[Plan, Path, Display], bool]
+    go: Callable[[RunConfig, Path, Display], bool]
 
 
-def learn(plan: Plan, path: Path, screen: Display) -> bool:
+def learn(plan: RunConfig, path: Path, screen: Display) -> bool:
     """Train, or go on with training; whether it came to its end."""
     directory = RunDirectory(path)
     if not directory.exists():
@@ -58,7 +58,7 @@ def learn(plan: Plan, path: Path, screen: Display) -> bool:
     return resume_with(path, screen, (), steps, pages=False).finished
 
 
-def measure(plan: Plan, path: Path, screen: Display) -> bool:
+def measure(plan: RunConfig, path: Path, screen: Display) -> bool:
     """Take the time of a few iterations."""
     path.mkdir(parents=True, exist_ok=True)
     with screen.waiting("compiling and taking the time"):
@@ -74,9 +74,9 @@ WORKS: Mapping[str, Work] = {
 """What cells can ask for."""
 
 
-def differing(ours: Plan, theirs: Plan) -> set[str]:
+def differing(ours: RunConfig, theirs: RunConfig) -> set[str]:
     """Names of the settings in which two plans differ, apart from how long they last."""
-    one, other = flatten(ours), flatten(theirs)
+    one, other = settings_of(ours), settings_of(theirs)
     return {name for name in one if one[name] != other[name]} - {*HOW_LONG}
 
 
@@ -89,8 +89,8 @@ def refuse_another(cell: Cell, out: Path) -> None:
         record = RunDirectory(path).read_json(WORKS[cell.work].result)["machine"]
     else:
         return
-    names = differing(change(Plan(), record["settings"]), cell.plan)
-    if cell.plan.config.sharing == AUTO:  # what it led to stands there
+    names = differing(with_settings(RunConfig(), record["settings"]), cell.config)
+    if cell.config.learner.sharing == AUTO:  # what it led to stands there
         names -= {"sharing"}
     if names:
         raise RunError(
@@ -104,20 +104,20 @@ def done(cell: Cell, out: Path) -> bool:
     return (out / cell.label / WORKS[cell.work].result).exists()
 
 
-def carry_out(cell: Cell, out: Path, screen: Display) -> Outcome:
+def run_cell(cell: Cell, out: Path, screen: Display) -> CellStatus:
     """Do the work of a cell, here and now; an error ends the cell and nothing else."""
     failure = out / FAILURES / f"{cell.label}.txt"
     try:
-        finished = WORKS[cell.work].go(settle(cell.plan), out / cell.label, screen)
+        finished = WORKS[cell.work].go(resolve(cell.config), out / cell.label, screen)
     except Exception as error:
         screen.close()
         failure.parent.mkdir(parents=True, exist_ok=True)
         failure.write_text(traceback.format_exc())
-        return Outcome(cell.label, False, f"{type(error).__name__}: {error}")
+        return CellStatus(cell.label, False, f"{type(error).__name__}: {error}")
     finally:
         jax.clear_caches()  # programs of one cell are of no use to the next
     failure.unlink(missing_ok=True)
-    return Outcome(cell.label, finished)
+    return CellStatus(cell.label, finished)
 
 
 def to_do(cells: Sequence[Cell], out: Path, screen: Display) -> list[Cell]:
@@ -132,14 +132,14 @@ def to_do(cells: Sequence[Cell], out: Path, screen: Display) -> list[Cell]:
     return left
 
 
-def conduct(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
+def run_grid(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
     """Do all cells that are not done, one after the other; False: somebody asked to stop."""
     left = to_do(cells, out, screen)
     whole = Progress(cells, left, screen)
     with stop_signals(lambda _: None) as stop:
         for cell in left:
             with whole.at(cell) as inside:
-                outcome = carry_out(cell, out, inside)
+                outcome = run_cell(cell, out, inside)
             if outcome.error:
                 screen.say(f"{cell.label} FAILED: {outcome.error.splitlines()[0]}")
             if stop or not (outcome.finished or outcome.error):
@@ -149,4 +149,4 @@ def conduct(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
 
 def shortened(cells: Sequence[Cell], settings: Mapping[str, Any]) -> list[Cell]:
     """The cells with other seeds or steps."""
-    return [replace(cell, plan=change(cell.plan, settings)) for cell in cells]
+    return [replace(cell, plan=with_settings(cell.config, settings)) for cell in cells]

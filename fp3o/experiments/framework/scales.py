@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Scale
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import change, draft
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import from_preset, with_settings
 
 SMOKE: Mapping[str, Any] = {
-    "num_envs": 2, "epochs": 2, "minibatches": 1, "hidden": (8,), "recurrent": 0, "chunk": 1,
+    "num_envs": 2, "epochs": 2, "minibatches": 1, "hidden": (8,), "gru_size": 0, "sequence_length": 1,
     "seeds": 2, "eval_every": 1, "eval_episodes": 2, "final_episodes": 2,
 }  # fmt: skip
 """What all tasks have in common at the scale `smoke`."""
@@ -16,7 +16,7 @@ SMOKE: Mapping[str, Any] = {
 LAPTOP: Mapping[str, Mapping[str, Any]] = {
     # The demo's settings: a team that talks in a minute.
     "mpe": {
-        "num_envs": 64, "epochs": 4, "minibatches": 4, "recurrent": 0, "chunk": 1, "gamma": 0.9,
+        "num_envs": 64, "epochs": 4, "minibatches": 4, "gru_size": 0, "sequence_length": 1, "gamma": 0.9,
         "actor_lr": 2e-3, "critic_lr": 2e-3, "steps": 640_000, "eval_every": 20,
     },
     "mamujoco": {"steps": 200_000, "minibatches": 8, "eval_every": 10, "eval_episodes": 4},
@@ -34,13 +34,13 @@ ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
 """Steps of a rollout at the scale `smoke`."""
 
 
-def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any) -> Plan:
+def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any) -> RunConfig:
     """A task's plan at a scale, with some settings changed."""
     family = task.split("/")[0]
     kind = "many" if family == "smac" and scale != "paper" else "paper"
-    names = draft(task).description.presets
+    names = from_preset(task).task_info.presets
     preset = f"{kind}-{sharing}"
-    made = draft(task, preset if preset in names else kind if kind in names else None)
+    made = from_preset(task, preset if preset in names else kind if kind in names else None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
         chosen |= GPU.get(family, {})
@@ -51,7 +51,7 @@ def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any)
         chosen |= {**SMOKE, "rollout": rollout, "steps": 2 * SMOKE["num_envs"] * rollout}
     given = sharing if sharing in SHARINGS else {}
     chosen |= {"algorithm": algorithm} | ({"sharing": given} if given else {})
-    return change(made, chosen | settings)
+    return with_settings(made, chosen | settings)
 
 
 def cells(

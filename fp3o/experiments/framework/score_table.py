@@ -4,15 +4,15 @@ import json
 
 import numpy as np
 
-from fp3o.experiments.framework.grid import Findings, Found
+from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.paper_results import Papers, Published
 from fp3o.reports.data.measures import WON
-from fp3o.reports.experiment_report import Grid
+from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import count_text, score_text
 from fp3o.reports.stats.intervals import Interval, mean_interval, smac_win_rate
 
 
-def score_table(findings: Findings, papers: Papers, base: str) -> Grid:
+def score_table(findings: CellResults, papers: Papers, base: str) -> ResultTable:
     """A line a cell: ours, the paper's, the difference to a base, what it took."""
     wins = any(item.measure is WON for item in findings)
     more = any(item.cell.more for item in findings)
@@ -32,7 +32,9 @@ def score_table(findings: Findings, papers: Papers, base: str) -> Grid:
         row += [*[last_ten(item)] * wins, published(papers.get(item.place), item.measure.unit)]
         row += [difference(item, findings, base)] * bool(base)
         rows.append([*row, f"{gradient_steps(item):,}", f"{minutes(item):.1f}"])
-    return Grid("Scores", head, rows, CAPTION + (WINS_CAPTION if wins else ""), words=3 + more)
+    return ResultTable(
+        "Scores", head, rows, CAPTION + (WINS_CAPTION if wins else ""), words=3 + more
+    )
 
 
 CAPTION = (
@@ -49,24 +51,24 @@ WINS_CAPTION = (
 )
 
 
-def steps(item: Found) -> str:
+def steps(item: CellResult) -> str:
     """Environment steps of a seed."""
     return count_text(item.run.step) if item.run else "–"
 
 
-def planned(item: Found) -> int:
+def planned(item: CellResult) -> int:
     """The steps of a cell's plan, in whole iterations."""
-    return item.cell.plan.iterations * item.cell.plan.steps_per_iteration
+    return item.cell.config.iterations * item.cell.config.steps_per_iteration
 
 
-def bold(item: Found) -> str:
+def bold(item: CellResult) -> str:
     """The score, its centre in bold."""
     text = score_text(mean_interval(item.seeds), item.measure.unit)
     centre, mark, rest = text.partition(" ±")
     return f"**{centre}**{mark}{rest}"
 
 
-def last_ten(item: Found) -> str:
+def last_ten(item: CellResult) -> str:
     """The median of the last ten evaluations' win rates."""
     if item.run is None or item.measure is not WON:
         return "–"
@@ -82,7 +84,7 @@ def published(known: Published | None, unit: str = "") -> str:
     return f"{known.centre:g} ± {known.deviation:g}{unit}" if known else "–"
 
 
-def difference(item: Found, findings: Findings, base: str) -> str:
+def difference(item: CellResult, findings: CellResults, base: str) -> str:
     """How much more a cell reaches than the base under the same task and sharing."""
     other = rival(item, findings, base)
     if other is None or other is item:
@@ -92,19 +94,19 @@ def difference(item: Found, findings: Findings, base: str) -> str:
     return text if text.startswith(("-", "–")) else f"+{text}"
 
 
-def rival(item: Found, findings: Findings, variant: str) -> Found | None:
+def rival(item: CellResult, findings: CellResults, variant: str) -> CellResult | None:
     """The cell of another variant in the same place."""
     place = item.cell.task, item.cell.sharing, variant, item.cell.more
     return next((x for x in findings if (*x.place, x.cell.more) == place), None)
 
 
-def paired(ours: Found, theirs: Found) -> Interval:
+def paired(ours: CellResult, theirs: CellResult) -> Interval:
     """The difference seed by seed; seeds that only one of them has are left out."""
     one, other = ours.by_seed, theirs.by_seed
     return mean_interval([one[seed] - other[seed] for seed in one if seed in other])
 
 
-def gradient_steps(item: Found) -> int:
+def gradient_steps(item: CellResult) -> int:
     """Steps of the policies' optimisers in a seed's whole training, mean over seeds.
 
     Only some iterations may have been logged.
@@ -116,7 +118,7 @@ def gradient_steps(item: Found) -> int:
     return round(iterations * float(np.nanmean(item.run.series("actor_steps").value)))
 
 
-def minutes(item: Found) -> float:
+def minutes(item: CellResult) -> float:
     """Of training, all processes of the run together."""
     total, last = 0.0, 0.0
     path = item.path / "timing.jsonl"

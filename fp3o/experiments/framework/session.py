@@ -10,10 +10,10 @@ from rich.table import Table
 
 from fp3o.experiments import EXPERIMENTS, find
 from fp3o.experiments.framework.collect import exhibit, found
-from fp3o.experiments.framework.grid import SCALES, Cell, Findings, Scale
-from fp3o.experiments.framework.run_grid import conduct, shortened
+from fp3o.experiments.framework.grid import SCALES, Cell, CellResults, Scale
+from fp3o.experiments.framework.run_grid import run_grid, shortened
 from fp3o.policy import Policy
-from fp3o.reports.experiment_report import Exhibit
+from fp3o.reports.experiment_report import ExperimentReport
 from fp3o.reports.marl_eval import write_marl_eval
 from fp3o.reports.pages.experiment_page import write_exhibit
 from fp3o.runs.progress import Display, display
@@ -45,7 +45,7 @@ class Order(NamedTuple):
         return f"fp3o experiment {self.name} --scale {self.scale}"
 
 
-def perform(order: Order) -> int:
+def run_experiment(order: Order) -> int:
     """Do what is missing, then write the pages about what is there; the exit status."""
     experiment = find(order.name)
     folder = Path(order.out or f"experiments/{order.name}-{order.scale}")
@@ -80,7 +80,7 @@ def carried_out(order: Order, cells: Sequence[Cell], folder: Path, screen: Displ
     """Do what is missing, here or elsewhere; False: somebody asked to stop."""
     try:
         if order.on == "here":
-            return conduct(cells, folder, screen)
+            return run_grid(cells, folder, screen)
         from fp3o.experiments.framework.ray_backend import Cluster, conduct_on
 
         cluster = Cluster(order.address, order.cpus, order.gpus, order.retries)
@@ -89,12 +89,12 @@ def carried_out(order: Order, cells: Sequence[Cell], folder: Path, screen: Displ
         screen.close()
 
 
-def film(findings: Findings, screen: Display) -> None:
+def film(findings: CellResults, screen: Display) -> None:
     """An episode of the best team of every task, kept beside its run: the report shows it."""
     for task in dict.fromkeys(item.cell.task for item in findings):
         own = [item for item in findings if item.cell.task == task and item.run]
         own = [item for item in own if (item.path / "policy").exists()]
-        if not own or not own[0].cell.plan.description.shown(own[0].cell.plan.variant):
+        if not own or not own[0].cell.config.task_info.renderable(own[0].cell.config.variant):
             continue
         best = max(own, key=lambda item: float(np.mean(item.seeds)))
         path = best.path / "films" / "episode.gif"
@@ -104,7 +104,7 @@ def film(findings: Findings, screen: Display) -> None:
                 render(Policy.load(best.path), path, episodes=1, seconds=4)
 
 
-def summary(told: Exhibit, every: Sequence[Cell]) -> dict[str, Any]:
+def summary(told: ExperimentReport, every: Sequence[Cell]) -> dict[str, Any]:
     """What was run, at what scale, and what it says: for a list of results."""
     undone = len(told.missing) + len(told.failures)
     return {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from fp3o.experiments.framework.aggregate import overall
-from fp3o.experiments.framework.grid import Findings, Shown
+from fp3o.experiments.framework.grid import CellResults, Summary
 from fp3o.experiments.framework.paper_results import Papers
 from fp3o.experiments.framework.plots import curves, dots, in_words
 from fp3o.experiments.framework.score_table import paired, planned, rival, score_table, steps
@@ -13,7 +13,7 @@ from fp3o.reports.phrasing import count_text, number_text
 from fp3o.reports.stats.intervals import Interval, mean_interval
 
 
-class Contrast(NamedTuple):
+class Comparison(NamedTuple):
     """A claim about two variants, to be looked at in every task and sharing."""
 
     ours: str
@@ -35,18 +35,18 @@ class Verdict(NamedTuple):
 
 
 def scores(
-    *contrasts: Contrast,
+    *contrasts: Comparison,
     papers: Papers | None = None,
     base: str = "",
-    said: Callable[[Findings], Sequence[str]] | None = None,
+    said: Callable[[CellResults], Sequence[str]] | None = None,
     notes: Sequence[str] = (),
-) -> Callable[[Findings], Shown]:
+) -> Callable[[CellResults], Summary]:
     """How an experiment about scores is shown: one table, dots, curves, and the contrasts."""
 
-    def show(findings: Findings) -> Shown:
+    def show(findings: CellResults) -> Summary:
         trained = [item for item in findings if item.run]
         if not trained:
-            return Shown(["Nothing is finished yet."])
+            return Summary(["Nothing is finished yet."])
         verdict = [words for contrast in contrasts for words in judged(trained, contrast)]
         verdict = [words.replace(HOW, "") if k else words for k, words in enumerate(verdict)]
         verdict += said(trained) if said else []
@@ -54,14 +54,14 @@ def scores(
         table = score_table(trained, papers or {}, rival)
         together, profiles = overall(trained, rival)
         pictures = [dots(trained, papers or {}), *profiles, *curves(trained)]
-        return Shown(
+        return Summary(
             verdict, [table, *together], pictures, [*caveats(trained), *unlearned(trained), *notes]
         )
 
     return show
 
 
-def judged(findings: Findings, contrast: Contrast) -> Sequence[str]:
+def judged(findings: CellResults, contrast: Comparison) -> Sequence[str]:
     """What was found about two variants, and whether that is what the paper says."""
     found = tally(findings, contrast.ours, contrast.theirs)
     total = sum(found)
@@ -77,14 +77,14 @@ def judged(findings: Findings, contrast: Contrast) -> Sequence[str]:
     return [first, *[answer(found)] * bool(contrast.expected)]
 
 
-def tally(findings: Findings, ours: str, theirs: str) -> Verdict:
+def tally(findings: CellResults, ours: str, theirs: str) -> Verdict:
     """How a variant did against another one, cell by cell; those without intervals do not count."""
     known = [x for x in differences(findings, ours, theirs) if x.known]
     better, worse = sum(x.low > 0 for x in known), sum(x.high < 0 for x in known)
     return Verdict(better, worse, len(known) - better - worse)
 
 
-def differences(findings: Findings, ours: str, theirs: str) -> list[Interval]:
+def differences(findings: CellResults, ours: str, theirs: str) -> list[Interval]:
     """The differences of two variants, place by place, where something was learned."""
     lost = unlearned_places(findings)
     found = []
@@ -105,7 +105,7 @@ def answer(found: Verdict) -> str:
     return "What the paper says is neither confirmed nor refuted here."
 
 
-def alike(findings: Findings, contrast: Contrast, found: Verdict) -> list[str]:
+def alike(findings: CellResults, contrast: Comparison, found: Verdict) -> list[str]:
     """Whether a claim that there is no difference stands, and what could hide behind it."""
     if found.better or found.worse:
         return ["That there is no difference, as the paper says, does not hold everywhere here."]
@@ -118,7 +118,7 @@ def alike(findings: Findings, contrast: Contrast, found: Verdict) -> list[str]:
     ]
 
 
-def caveats(findings: Findings) -> list[str]:
+def caveats(findings: CellResults) -> list[str]:
     """What a reader must know before trusting a number."""
     notes = []
     runs = [item.run for item in findings if item.run]
@@ -137,7 +137,7 @@ def caveats(findings: Findings) -> list[str]:
     return notes
 
 
-def unlearned(findings: Findings) -> list[str]:
+def unlearned(findings: CellResults) -> list[str]:
     """Words about the places where nothing was learned."""
     return [
         f"{task} with {in_words(sharing)} is not learned at this scale: no variant does better "
@@ -146,7 +146,7 @@ def unlearned(findings: Findings) -> list[str]:
     ]
 
 
-def unlearned_places(findings: Findings) -> dict[tuple[str, str], str]:
+def unlearned_places(findings: CellResults) -> dict[tuple[str, str], str]:
     """Where no variant does better than the best team that knows nothing, and what that reaches."""
     found = {}
     for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings):

@@ -11,19 +11,19 @@ import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
 from fp3o.runs.provenance import describe
-from fp3o.runs.run_config import Plan
-from fp3o.runs.settings import flatten
-from fp3o.training.program import Program, State, learn, split_keys
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import settings_of
+from fp3o.training.program import Program, TrainState, learn, split_keys
 from fp3o.training.rollout import collect
 
 TURNS = 5
 """Iterations that are timed; the median counts."""
 
 
-def clock(plan: Plan) -> dict[str, Any]:
+def clock(plan: RunConfig) -> dict[str, Any]:
     """Seconds of a rollout, of an update and of compiling, and the memory of one seed's program."""
-    env = plan.description.env(plan.variant, plan.config.num_envs)
-    program = Program(env, plan.config)
+    env = plan.task_info.vec_env(plan.variant, plan.learner.num_envs)
+    program = Program(env, plan.learner)
     state = program.init(plan.seed)
     take = _take_on_host if program.on_host else _take_traced
     with compiled_anew():
@@ -33,7 +33,7 @@ def clock(plan: Plan) -> dict[str, Any]:
         **parts,
         "steps": plan.steps_per_iteration,
         "agents": agents,
-        "machine": describe(flatten(plan), agents),
+        "machine": describe(settings_of(plan), agents),
     }
 
 
@@ -50,15 +50,15 @@ def compiled_anew() -> Iterator[None]:
         compilation_cache.reset_cache()
 
 
-def _take_traced(program: Program, state: State) -> dict[str, float]:
+def _take_traced(program: Program, state: TrainState) -> dict[str, float]:
     """The two halves of an iteration as programs of their own."""
-    setup, env, rates = program.setup, program.env, program.rates()
+    setup, env, hparams = program.setup, program.env, program.hyperparameters()
     _, play_keys, learn_key = split_keys(setup, state.key)
-    actor, carry = state.learner.actor, state.carry
+    actor, carry = state.learner.actor, state.rollout
     play, compile_play = _compiled(partial(collect, setup, env), actor, carry, play_keys)
     after, trajectory = play(actor, carry, play_keys)
     told = state.learner, trajectory, after, learn_key
-    update, compile_update = _compiled(partial(learn, setup, rates), *told)
+    update, compile_update = _compiled(partial(learn, setup, hparams), *told)
     return {
         "rollout": _median(lambda: play(actor, carry, play_keys)),
         "update": _median(lambda: update(*told)),
@@ -68,24 +68,24 @@ def _take_traced(program: Program, state: State) -> dict[str, float]:
     }
 
 
-def _take_on_host(program: Program, state: State) -> dict[str, float]:
+def _take_on_host(program: Program, state: TrainState) -> dict[str, float]:
     """The same where the host plays: environments first, then the program that learns."""
     began = time.perf_counter()
     state, _ = program.iterate(state)  # compiles
     compiling = time.perf_counter() - began
-    setup, rates = program.setup, program.rates()
+    setup, hparams = program.setup, program.hyperparameters()
     played = []
     for _ in range(TURNS):
         _, play_keys, learn_key = split_keys(setup, state.key)
         began = time.perf_counter()
         carry, trajectory = program._host.collect(
-            program.env, state.learner.actor, state.carry, play_keys
+            program.env, state.learner.actor, state.rollout, play_keys
         )
         played.append(time.perf_counter() - began)
         state = state._replace(carry=carry)
-    told = state.carry._replace(env_state=(), timestep=(), actor_memory=())
+    told = state.rollout._replace(env_state=(), timestep=(), actor_memory=())
     inputs = state.learner, trajectory, told, learn_key  # pyright: ignore
-    update, _ = _compiled(partial(learn, setup, rates), *inputs)
+    update, _ = _compiled(partial(learn, setup, hparams), *inputs)
     seconds = _median(lambda: update(*inputs))
     rollout = float(np.median(played))
     return {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("smac/3s5z",), "gpu": ("smac/3s5z",),
@@ -29,6 +29,6 @@ def variants(scale: Scale) -> dict[str, dict[str, str]]:
 EXPERIMENT = Experiment(
     "a2po", "FP3O and A2PO",
     "Is FP3O better than agents that take turns with corrected advantages?",
-    grid, scores(Contrast("FP3O", "A2PO")),
+    grid, scores(Comparison("FP3O", "A2PO")),
     "With full sharing on 3s5z FP3O's median win rate is above A2PO's.",
 )  # fmt: skip

@@ -9,16 +9,16 @@ from matplotlib.figure import Figure
 from fp3o.experiments.framework.grid import (
     SHARINGS,
     Cell,
+    CellResult,
+    CellResults,
     Experiment,
-    Findings,
-    Found,
     Scale,
-    Shown,
+    Summary,
 )
 from fp3o.experiments.framework.paper_results import MEBIBYTES, MINUTES
 from fp3o.experiments.framework.plots import colour_of, in_words
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import PANEL, laid_out, styled
 from fp3o.reports.phrasing import number_text
 
@@ -45,15 +45,15 @@ def grid(scale: Scale) -> Iterator[Cell]:
         yield replace(cell, work="clock")
 
 
-def whole(item: Found) -> float:
+def whole(item: CellResult) -> float:
     """Minutes of the paper's number of steps, if nothing but training took time."""
-    return item.cell.plan.steps / item.facts["steps"] * seconds(item) / 60
+    return item.cell.config.steps / item.facts["steps"] * seconds(item) / 60
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Bars, and numbers beside the paper's."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     rows = []
     for item in findings:
         facts = item.facts
@@ -74,18 +74,18 @@ def show(findings: Findings) -> Shown:
         "a seed: the planned steps at this pace, without compiling and evaluations."
     )
     words = "Time of an iteration: rollout (pale) and update (full colour)."
-    return Shown(
-        said(findings), [Grid("Cost", head, rows, caption, 3)],
-        [Picture("time", bars(findings), words)],
+    return Summary(
+        said(findings), [ResultTable("Cost", head, rows, caption, 3)],
+        [CaptionedFigure("time", bars(findings), words)],
     )  # fmt: skip
 
 
-def seconds(item: Found) -> float:
+def seconds(item: CellResult) -> float:
     """Of an iteration."""
     return item.facts["rollout"] + item.facts["update"]
 
 
-def said(findings: Findings) -> list[str]:
+def said(findings: CellResults) -> list[str]:
     """Ratios to MAPPO task by task; the claim is judged where the paper has numbers."""
     told = []
     for task in dict.fromkeys(item.cell.task for item in findings):
@@ -102,7 +102,7 @@ def said(findings: Findings) -> list[str]:
     return [*told, answer(findings)]
 
 
-def answer(findings: Findings) -> str:
+def answer(findings: CellResults) -> str:
     """The paper's order, on its tasks: a little more for FP3O; under sharing, more for HAPPO."""
     own = [item for item in findings if item.place in MINUTES]
     shared = [item for item in own if item.cell.sharing != "none"]
@@ -119,7 +119,7 @@ def answer(findings: Findings) -> str:
     )
 
 
-def ratios(findings: Findings, name: str, cost: Callable[[Found], float]) -> list[float]:
+def ratios(findings: CellResults, name: str, cost: Callable[[CellResult], float]) -> list[float]:
     """Costs of an algorithm as multiples of MAPPO's, where both are known."""
     found = []
     for item in findings:
@@ -130,7 +130,7 @@ def ratios(findings: Findings, name: str, cost: Callable[[Found], float]) -> lis
     return [x for x in found if np.isfinite(x)]
 
 
-def bars(findings: Findings) -> Figure:
+def bars(findings: CellResults) -> Figure:
     """A panel a task."""
     tasks = [*dict.fromkeys(item.cell.task for item in findings)]
     most = max(sum(item.cell.task == task for item in findings) for task in tasks)

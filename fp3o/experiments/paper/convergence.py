@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fp3o.experiments.framework.grid import Cell, Experiment, Findings, Scale
+from fp3o.experiments.framework.grid import Cell, CellResults, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {"paper": "smac/6h_vs_8z", "gpu": "smac/6h_vs_8z", "laptop": "smac/3m"}
 
@@ -21,7 +21,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
     return cells([task], ["partial"], rows(*names), scale)
 
 
-def stuck(findings: Findings) -> Sequence[str]:
+def stuck(findings: CellResults) -> Sequence[str]:
     """How many seeds of each algorithm have learned nothing, where there are wins to count."""
     told = [
         f"{np.count_nonzero(item.seeds < STUCK)} of {item.seeds.size} seeds of {item.cell.variant}"
@@ -34,7 +34,7 @@ def stuck(findings: Findings) -> Sequence[str]:
 EXPERIMENT = Experiment(
     "convergence", "Seed by seed",
     "Do all seeds learn, or do some get stuck?",
-    grid, scores(Contrast("FP3O", "MAPPO"), said=stuck),
+    grid, scores(Comparison("FP3O", "MAPPO"), said=stuck),
     "On 6h_vs_8z with partial sharing all of FP3O's seeds learn to win, while some of MAPPO's and "
     "HAPPO's stay at zero.",
 )  # fmt: skip

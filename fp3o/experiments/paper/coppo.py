@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("smac/bane_vs_bane", "smac/2c_vs_64zg", "smac/10m_vs_11m", "smac/3s5z_vs_3s6z"),
@@ -22,6 +22,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "coppo", "FP3O and CoPPO",
     "Is FP3O better, and steadier, than updating the joint policy directly?",
-    grid, scores(Contrast("FP3O", "CoPPO")),
+    grid, scores(Comparison("FP3O", "CoPPO")),
     "CoPPO trains less steadily than FP3O, even where tasks are easy, and wins less.",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
@@ -26,7 +26,7 @@ def variants(task: str, scale: Scale) -> dict[str, dict[str, object]]:
     """The third one is a control that the paper lacks."""
     alone = "fp3o:steps=independent"
     (once,) = cells([task], ["full"], {ALONE: {"algorithm": alone}}, scale)
-    epochs = once.plan.config.epochs
+    epochs = once.config.learner.epochs
     return {
         BOTH: {"algorithm": "fp3o"},
         ALONE: {"algorithm": alone},
@@ -37,6 +37,6 @@ def variants(task: str, scale: Scale) -> dict[str, dict[str, object]]:
 EXPERIMENT = Experiment(
     "dependent-step", "What the dependent step adds",
     "Does FP3O need its second step, or only the gradient steps that it takes?",
-    grid, scores(Contrast(BOTH, ALONE), Contrast(BOTH, TWICE, "")),
+    grid, scores(Comparison(BOTH, ALONE), Comparison(BOTH, TWICE, "")),
     "Both steps together do better than the independent step alone, on all tasks.",
 )  # fmt: skip

@@ -8,11 +8,11 @@ from matplotlib.ticker import FuncFormatter
 
 from fp3o.experiments.framework.grid import (
     Cell,
+    CellResult,
+    CellResults,
     Experiment,
-    Findings,
-    Found,
     Scale,
-    Shown,
+    Summary,
     side_by_side,
 )
 from fp3o.experiments.framework.plots import colour_of, in_words
@@ -20,7 +20,7 @@ from fp3o.experiments.framework.scales import cells, rows
 from fp3o.experiments.framework.score_table import steps
 from fp3o.experiments.framework.summary import caveats
 from fp3o.learning.statistics import QUANTILES
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import PANEL, laid_out, styled
 from fp3o.reports.figures.style import FAINT
 from fp3o.reports.phrasing import number_text
@@ -42,7 +42,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
     return cells([task], ["full", "none"], variants, scale)
 
 
-def drift(item: Found) -> np.ndarray:
+def drift(item: CellResult) -> np.ndarray:
     """Quantiles of the KL of the agent whose turn it was, (seeds, turns, quantiles)."""
     assert item.run is not None
     turns = item.run.config["agents"]
@@ -50,10 +50,10 @@ def drift(item: Found) -> np.ndarray:
     return np.stack([np.nanmean(part, axis=1) for part in parts], axis=1)
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Bands over turns: full sharing against none."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     rows, told = [], []
     for item in findings:
         value = drift(item)
@@ -77,14 +77,14 @@ def show(findings: Findings) -> Shown:
     head = ["algorithm", "sharing", *(f"turn {k + 1}" for k in range(most))]
     caption = "Median KL(rollout policy ‖ policy after the turn) over steps, and its 95 % quantile."
     words = "KL of the agent whose turn it was: median, and from the 5 % to the 95 % quantile."
-    return Shown(
-        verdict, [Grid("KL turn by turn", head, rows, caption, 2)],
-        [Picture("kl_by_turn", bands(findings), words)],
+    return Summary(
+        verdict, [ResultTable("KL turn by turn", head, rows, caption, 2)],
+        [CaptionedFigure("kl_by_turn", bands(findings), words)],
         [f"Trained for {steps(findings[0])} steps; the paper for 5M.", *caveats(findings)],
     )  # fmt: skip
 
 
-def claim_holds(findings: Findings) -> str:
+def claim_holds(findings: CellResults) -> str:
     """Whether drift grows with the turns where parameters are shared, and more than without."""
     own = {item.cell.sharing: growth(item) for item in findings if item.cell.variant == "HAPPO"}
     if not {"full", "none"} <= own.keys():
@@ -106,13 +106,13 @@ def claim_holds(findings: Findings) -> str:
     )
 
 
-def growth(item: Found) -> np.ndarray:
+def growth(item: CellResult) -> np.ndarray:
     """Median KL of the last turn less that of the first, of each seed."""
     value = drift(item)[:, :, QUANTILES.index(0.5)]
     return value[:, -1] - value[:, 0]
 
 
-def bands(findings: Findings) -> Figure:
+def bands(findings: CellResults) -> Figure:
     """A panel an algorithm."""
     names = [*dict.fromkeys(item.cell.variant for item in findings)]
     with styled():

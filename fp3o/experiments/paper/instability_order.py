@@ -6,17 +6,17 @@ import numpy as np
 
 from fp3o.experiments.framework.grid import (
     Cell,
+    CellResult,
+    CellResults,
     Experiment,
-    Findings,
-    Found,
     Scale,
-    Shown,
+    Summary,
     side_by_side,
 )
 from fp3o.experiments.framework.plots import lines_of
 from fp3o.experiments.framework.scales import cells, rows
 from fp3o.experiments.framework.summary import caveats
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import number_text
 
 MAPS = {
@@ -32,11 +32,11 @@ def grid(scale: Scale) -> Iterator[Cell]:
     small = scale == "smoke"
     tasks = [f"smac/{name}" for name in MAPS[scale]]
     names = ("fp3o", "mappo") if small else ("mappo", "coppo", "happo", "a2po", "fp3o")
-    told = {"clip": 0.2, **({} if small else {"steps": STEPS[scale]})}
+    told = {"clip_range": 0.2, **({} if small else {"steps": STEPS[scale]})}
     return cells(tasks, ["full"], {x: {**row, **told} for x, row in rows(*names).items()}, scale)
 
 
-def worst(item: Found) -> np.ndarray:
+def worst(item: CellResult) -> np.ndarray:
     """The largest variance of any stage, mean over training, of each seed."""
     assert item.run is not None
     lines = [*item.run.records[item.run.seeds[0]].values()]
@@ -45,10 +45,10 @@ def worst(item: Found) -> np.ndarray:
     return np.nanmean(np.nanmax(np.stack(parts), axis=0), axis=1)
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Variance over the number of agents."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     names = [*dict.fromkeys(item.cell.variant for item in findings)]
     lines = {}
     for name in names:
@@ -77,9 +77,9 @@ def show(findings: Findings) -> Shown:
         "before any clip: of the stage in which it is largest, mean over training and seeds."
     )
     head = ["algorithm", *(f"{x} agents" for x in counts)]
-    return Shown(
-        verdict, [Grid("Variance of the products", head, rows, caption)],
-        [Picture("variance", figure, "Variance of the products of ratios as teams grow.")],
+    return Summary(
+        verdict, [ResultTable("Variance of the products", head, rows, caption)],
+        [CaptionedFigure("variance", figure, "Variance of the products of ratios as teams grow.")],
         caveats(findings),
     )  # fmt: skip
 

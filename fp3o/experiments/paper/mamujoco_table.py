@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fp3o.experiments.framework import paper_results as published
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 BODIES = ("Reacher-2x1", "Ant-2x4", "Walker2d-2x3", "Hopper-3x1", "HalfCheetah-6x1",
           "ManyagentSwimmer-8x2")  # fmt: skip
@@ -24,6 +24,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "mamujoco-table", "Multi-Agent MuJoCo",
     "Which algorithm earns most on robots whose joints are agents, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.MAMUJOCO),
+    grid, scores(Comparison("FP3O", "MAPPO"), papers=published.MAMUJOCO),
     "FP3O has the highest mean in 15 of 18 cells, and is above MAPPO in 17 of them.",
 )  # fmt: skip

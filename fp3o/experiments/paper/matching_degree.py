@@ -7,16 +7,16 @@ import numpy as np
 from fp3o.experiments.framework.grid import (
     SHARINGS,
     Cell,
+    CellResult,
+    CellResults,
     Experiment,
-    Findings,
-    Found,
     Scale,
-    Shown,
+    Summary,
     side_by_side,
 )
 from fp3o.experiments.framework.plots import in_words, lines_of
 from fp3o.experiments.framework.scales import plan
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import score_text
 from fp3o.reports.stats.intervals import Interval, mean_interval
 
@@ -43,7 +43,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
         for sharing in SHARINGS[:1] if small else SHARINGS:
             for size in SIZES[:2] if small else SIZES:
                 usual = plan(task, sharing, scale, "fp3o")
-                rollout = size // usual.description.spec(usual.variant).num_agents
+                rollout = size // usual.task_info.spec(usual.variant).num_agents
                 settings = {
                     "num_envs": 1, "rollout": rollout, "minibatches": 1, "eval_every": 0,
                     "steps": ITERATIONS[scale] * rollout, "final_episodes": 10,
@@ -52,7 +52,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
                 yield Cell(task, sharing, "FP3O", made, more=str(size))
 
 
-def degrees(item: Found) -> tuple[np.ndarray, np.ndarray]:
+def degrees(item: CellResult) -> tuple[np.ndarray, np.ndarray]:
     """Percent of iterations in which both agree, of each seed: with shadows, and as run.
 
     As run, a shut gate keeps the intermediate policies, and the constraint then says the same as
@@ -64,7 +64,7 @@ def degrees(item: Found) -> tuple[np.ndarray, np.ndarray]:
     return 100 * matched.mean(1), 100 * (matched | ~certified).mean(1)
 
 
-def said(gains: Sequence[Interval], findings: Findings) -> list[str]:
+def said(gains: Sequence[Interval], findings: CellResults) -> list[str]:
     """Whether it grows with the rollout, where it can, and how high it is."""
     grown = sum(gain.known and gain.low > 0 for gain in gains)
     shrunk = sum(gain.known and gain.high < 0 for gain in gains)
@@ -88,10 +88,10 @@ def said(gains: Sequence[Interval], findings: Findings) -> list[str]:
     ]
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Lines over rollout sizes, a panel a task."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
     rows, gains = [], []
     for task in dict.fromkeys(item.cell.task for item in findings):
@@ -117,12 +117,16 @@ def show(findings: Findings) -> Shown:
         "interval over seeds. Where the gate is shut, the dependent step is taken all the same, "
         "measured and forgotten; as run: a shut gate counts as agreement."
     )
-    picture = Picture("matching_degree", figure, "Matching degree over rollout sizes, by sharing.")
+    picture = CaptionedFigure(
+        "matching_degree", figure, "Matching degree over rollout sizes, by sharing."
+    )
     notes = [
         "What the paper says about equal and unequal agents under sharing is not judged: the "
         "tasks here differ in more than that."
     ]
-    return Shown(verdict, [Grid("Matching degree", head, rows, caption, 2)], [picture], notes)
+    return Summary(
+        verdict, [ResultTable("Matching degree", head, rows, caption, 2)], [picture], notes
+    )
 
 
 EXPERIMENT = Experiment(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fp3o.experiments.framework import paper_results as published
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = ("mpe/simple_reference", "mpe/simple_speaker_listener")
 
@@ -26,6 +26,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "mpe-table", "Particle tasks",
     "Which algorithm earns most where agents have to talk, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.MPE, notes=[NOTE]),
+    grid, scores(Comparison("FP3O", "MAPPO"), papers=published.MPE, notes=[NOTE]),
     "FP3O has the highest mean in all four cells.",
 )  # fmt: skip

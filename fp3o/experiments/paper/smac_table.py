@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fp3o.experiments.framework import paper_results as published
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 MAPS = ("bane_vs_bane", "2c_vs_64zg", "3s5z", "5m_vs_6m", "corridor", "6h_vs_8z")
 
@@ -28,7 +28,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "smac-table", "SMAC-style battles",
     "Which algorithm wins most battles, under every sharing?",
-    grid, scores(Contrast("FP3O", "MAPPO"), papers=published.SMAC, notes=[NOTE]),
+    grid, scores(Comparison("FP3O", "MAPPO"), papers=published.SMAC, notes=[NOTE]),
     "FP3O has the highest median win rate, alone or with others, in 17 of 18 cells, and is above "
     "MAPPO in 10 of them.",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import cells
-from fp3o.experiments.framework.summary import Contrast, scores
+from fp3o.experiments.framework.summary import Comparison, scores
 
 TASKS = {
     "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
@@ -26,6 +26,6 @@ def grid(scale: Scale) -> Iterator[Cell]:
 EXPERIMENT = Experiment(
     "split", "How the advantage is split",
     "Does FP3O do as well with random shares of the advantage as with equal ones?",
-    grid, scores(Contrast("random split", "average split", "equal")),
+    grid, scores(Comparison("random split", "average split", "equal")),
     "There is no notable difference between the two.",
 )  # fmt: skip

@@ -1,15 +1,22 @@
 """How much repetitions of the same training differ from one another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fp3o.experiments.framework.grid import Cell, Experiment, Findings, Found, Scale, Shown
+from fp3o.experiments.framework.grid import (
+    Cell,
+    CellResult,
+    CellResults,
+    Experiment,
+    Scale,
+    Summary,
+)
 from fp3o.experiments.framework.plots import curves, lines_of
 from fp3o.experiments.framework.scales import cells, rows
 from fp3o.experiments.framework.score_table import score_table
 from fp3o.experiments.framework.summary import caveats
-from fp3o.reports.experiment_report import Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import ends_text, number_text
 from fp3o.reports.stats.intervals import Interval, bootstrap
 
@@ -25,17 +32,17 @@ def grid(scale: Scale) -> Iterator[Cell]:
     return cells([task], ["full"], {**rows(*names), **DOUBLE}, scale)
 
 
-def spread(item: Found) -> tuple[np.ndarray, np.ndarray]:
+def spread(item: CellResult) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and the standard deviation over seeds at each evaluation."""
     assert item.run is not None
     step, value = item.run.series(f"eval_{item.measure.name}")
     return step, item.measure.scale * value.std(0, ddof=1)
 
 
-def show(findings: Findings) -> Shown:
+def show(findings: CellResults) -> Summary:
     """Deviation over training, and its mean."""
     if not findings:
-        return Shown(["Nothing is finished yet."])
+        return Summary(["Nothing is finished yet."])
     lines = {item.cell.variant: spread(item) for item in findings}
     means = {name: float(np.mean(value)) for name, (_, value) in lines.items()}
     order = sorted(means, key=means.__getitem__)
@@ -50,17 +57,17 @@ def show(findings: Findings) -> Shown:
     caption = f"Standard deviation over {findings[0].seeds.size} seeds of what an evaluation shows."
     task = findings[0].cell.task
     figure = lines_of({task: lines}, "environment steps", "deviation over seeds")
-    picture = Picture("deviation", figure, "Standard deviation over seeds along training.")
-    tables = [Grid("Stability", head, rows, caption), score_table(findings, {}, "")]
+    picture = CaptionedFigure("deviation", figure, "Standard deviation over seeds along training.")
+    tables = [ResultTable("Stability", head, rows, caption), score_table(findings, {}, "")]
     note = "A standard deviation of five seeds is itself known only to about a factor of two."
-    return Shown(verdict, tables, [picture, *curves(findings)], [note, *caveats(findings)])
+    return Summary(verdict, tables, [picture, *curves(findings)], [note, *caveats(findings)])
 
 
 PAIRS = (("FP3O", "HAPPO"), ("FP3O", "A2PO"), ("FP3O, double clip", "FP3O"))
 """The first of each is steadier in the paper."""
 
 
-def answer(findings: Findings) -> list[str]:
+def answer(findings: CellResults) -> list[str]:
     """Deviations pair by pair, with what a bootstrap over seeds allows to say."""
     known = {item.cell.variant: item for item in findings if item.seeds.size > 2}
     ratios = {
@@ -80,7 +87,7 @@ def answer(findings: Findings) -> list[str]:
     return [f"The mean deviation of {'; of '.join(told)}: what the paper says {holds} here."]
 
 
-def deviations(ours: Found, theirs: Found) -> Interval:
+def deviations(ours: CellResult, theirs: CellResult) -> Interval:
     """Mean deviation in training of one over that of the other, bootstrapped over seeds."""
     curves = [x.run.series(f"eval_{x.measure.name}").value for x in (ours, theirs) if x.run]
     rows = [np.arange(len(x), dtype=float) for x in curves]

@@ -33,7 +33,7 @@ class Series(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """One training run as it lies on the disk."""
 
     path: Path
@@ -112,7 +112,7 @@ class Run:
         return _series(self.records, name, stage)
 
 
-def read_runs(paths: Sequence[str | Path]) -> list[Run]:
+def read_runs(paths: Sequence[str | Path]) -> list[RunRecord]:
     """All runs, in the order of tables and figures, each with a label of its own."""
     if not paths:
         raise ValueError("no run was given: name one or several run directories")
@@ -120,12 +120,12 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
     return arranged([read_run(path) for path in unique.values()])
 
 
-def arranged(runs: Sequence[Run]) -> list[Run]:
+def arranged(runs: Sequence[RunRecord]) -> list[RunRecord]:
     """Runs in the order of tables and figures, each with a label of its own."""
     return _labelled(sorted(runs, key=_order))
 
 
-def read_run(path: str | Path) -> Run:
+def read_run(path: str | Path) -> RunRecord:
     """One run directory."""
     path = Path(path)
     if not (path / "config.json").is_file():
@@ -138,7 +138,7 @@ def read_run(path: str | Path) -> Run:
             f"{config.get('versions', {}).get('fp3o', 'a newer one')}"
         )
     results = _json(path / "results.json") if (path / "results.json").is_file() else {}
-    return Run(path, config, _records(path / "metrics.jsonl"), results)
+    return RunRecord(path, config, _records(path / "metrics.jsonl"), results)
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _order(run: Run) -> tuple[Any, ...]:
+def _order(run: RunRecord) -> tuple[Any, ...]:
     sharing, family = run.settings.get("sharing"), run.family
     kinds, names = [*SHARINGS, sharing], [*NAMES, family]
     return run.task, kinds.index(sharing), run.sharing, names.index(family), run.algorithm
 
 
-def _labelled(runs: Sequence[Run]) -> list[Run]:
+def _labelled(runs: Sequence[RunRecord]) -> list[RunRecord]:
     """`FP3O · partial`; equal labels get the settings in which they differ, or their folder."""
     plain = [f"{run.algorithm} · {run.sharing}" for run in runs]
     labels = []
@@ -235,7 +235,7 @@ def _labelled(runs: Sequence[Run]) -> list[Run]:
     return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
 
 
-def differences(runs: Sequence[Run]) -> list[str]:
+def differences(runs: Sequence[RunRecord]) -> list[str]:
     """The settings that are not the same in all runs."""
     keys = dict.fromkeys(key for run in runs for key in run.settings)
     return [key for key in keys if len({repr(run.settings.get(key)) for run in runs}) > 1]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fp3o.reports.data.measures import MEASURES, RETURN, Measure, measure
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.stats.intervals import Interval, iqm_interval, mean_interval
 
 REFERENCES = {
@@ -67,7 +67,7 @@ class Section(NamedTuple):
     """The runs on one task."""
 
     task: str
-    runs: list[Run]
+    runs: list[RunRecord]
     last: list[Score]
     """Of each run: the policy at the end (or the latest there is)."""
     best: list[Score | None]
@@ -99,7 +99,7 @@ class Section(NamedTuple):
         first, then = ([score.interval.centre for score in x.last] for x in (self.lead, self))
         return sorted(range(len(self.runs)), key=lambda k: (first[k], then[k]), reverse=True)
 
-    def score(self, run: Run) -> Score | None:
+    def score(self, run: RunRecord) -> Score | None:
         """The run's last policy; None where it is not in this section."""
         pairs = zip(self.runs, self.last, strict=True)
         return next((score for own, score in pairs if own.path == run.path), None)
@@ -109,7 +109,7 @@ class Section(NamedTuple):
         return next((item for item in self.references if item.name == name), None)
 
 
-def sections(runs: Sequence[Run]) -> list[Section]:
+def sections(runs: Sequence[RunRecord]) -> list[Section]:
     """The runs task by task; runs without any number are left out."""
     found = []
     for task in dict.fromkeys(run.task for run in runs):
@@ -120,7 +120,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     return found
 
 
-def _section(runs: Sequence[Run], what: Measure) -> Section | None:
+def _section(runs: Sequence[RunRecord], what: Measure) -> Section | None:
     """The runs of one task that have such numbers; None where there is none."""
     members = [(run, score) for run in runs if (score := last(run, what))]
     if not members:
@@ -131,12 +131,12 @@ def _section(runs: Sequence[Run], what: Measure) -> Section | None:
     return Section(runs[0].task, own, scores, finest, references(own, what), what)
 
 
-def _outcomes(run: Run) -> list[str]:
+def _outcomes(run: RunRecord) -> list[str]:
     """The outcomes that a finished run was judged by."""
     return [str(x) for row in run.results.get("last", []) for x in row.get("outcomes") or {}]
 
 
-def last(run: Run, what: Measure = RETURN) -> Score | None:
+def last(run: RunRecord, what: Measure = RETURN) -> Score | None:
     """The final evaluation; of an unfinished run what it last showed; None: nothing yet."""
     if score := _judged(run, "last", what, "last policy"):
         return score
@@ -154,12 +154,12 @@ def last(run: Run, what: Measure = RETURN) -> Score | None:
     return None
 
 
-def best(run: Run, what: Measure = RETURN) -> Score | None:
+def best(run: RunRecord, what: Measure = RETURN) -> Score | None:
     """The 'absolute' evaluation; None where the run has none."""
     return _judged(run, "best", what, "best policy in training")
 
 
-def _judged(run: Run, kind: str, what: Measure, source: str) -> Score | None:
+def _judged(run: RunRecord, kind: str, what: Measure, source: str) -> Score | None:
     """An evaluation after training."""
     episodes = int((run.results.get("evaluation") or {}).get("episodes") or 0)
     rows = [
@@ -177,7 +177,7 @@ def _score(rows: Sequence[tuple[int, float, float]], source: str, final: bool) -
     return Score(seeds, np.array(values), np.array(errors), source, final)
 
 
-def references(runs: Sequence[Run], what: Measure = RETURN) -> list[Reference]:
+def references(runs: Sequence[RunRecord], what: Measure = RETURN) -> list[Reference]:
     """The reference policies, lowest first; of several measurements the one on most episodes."""
     found: dict[str, Reference] = {}
     for run in runs:

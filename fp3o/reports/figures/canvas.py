@@ -14,7 +14,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from fp3o.reports.data.record import Run, Series
+from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.data.scores import Reference
 from fp3o.reports.figures.style import FAINT, GRID, INK, LINES, PALETTE
 from fp3o.reports.phrasing import count_text, number_text, short
@@ -67,7 +67,7 @@ def save(figure: Figure, stem: str | Path) -> list[Path]:
     return paths
 
 
-def colours(runs: Sequence[Run]) -> list[tuple[str, Any]]:
+def colours(runs: Sequence[RunRecord]) -> list[tuple[str, Any]]:
     """Colour and dashes of each run: a colour an algorithm, dashes where one has several runs.
 
     Runs of a single algorithm have a colour each: there the algorithm tells nothing apart.

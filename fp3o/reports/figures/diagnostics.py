@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fp3o.reports.data.record import Run, Series
+from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.figures.canvas import PANEL, over_steps, styled, thinned
 from fp3o.reports.figures.style import FAINT, PALETTE
 from fp3o.reports.phrasing import short
@@ -21,14 +21,14 @@ class Panel(NamedTuple):
     """A small plot: title, and how to get its data from a run."""
 
     title: str
-    data: Callable[[Run], Series]
+    data: Callable[[RunRecord], Series]
     zero: bool = True
     """Whether the axis must show zero."""
     top: float | None = None
     """The axis ends here."""
 
 
-def _gap(run: Run) -> Series:
+def _gap(run: RunRecord) -> Series:
     """The condition's gap for a sample: FP3O's after its first step, else at the end."""
     stage = 0 if run.pipelines else -1
     step, gap = run.series("certificate", stage)
@@ -40,7 +40,7 @@ def _gap(run: Run) -> Series:
     return Series(step, gap / samples)
 
 
-def _rolling_gate(run: Run) -> Series:
+def _rolling_gate(run: RunRecord) -> Series:
     """Share of open gates among the iterations around: a twentieth of the run."""
     step, value = run.series("gate", -1)
     if not step.size:
@@ -54,7 +54,7 @@ def _rolling_gate(run: Run) -> Series:
     return Series(step, np.where(count > 0.5, opened / np.maximum(count, 1.0), np.nan))
 
 
-def _metric(name: str, stage: int = -1) -> Callable[[Run], Series]:
+def _metric(name: str, stage: int = -1) -> Callable[[RunRecord], Series]:
     return lambda run: run.series(name, stage)
 
 
@@ -78,14 +78,14 @@ SAMPLES = Panel(
 )
 
 
-def panels_of(run: Run) -> tuple[Panel, ...]:
+def panels_of(run: RunRecord) -> tuple[Panel, ...]:
     """The panels that say something about this run's algorithm."""
     own = (GATE, GAP) if run.pipelines else (SAMPLES, CERTIFICATE)
     panels = (KL, ENTROPY, CLIP, *own, VALUE)
     return tuple(panel for panel in panels if panel.data(run).step.size)
 
 
-def diagnostics(run: Run, panels: Sequence[Panel] | None = None, columns: int = 2) -> Figure:
+def diagnostics(run: RunRecord, panels: Sequence[Panel] | None = None, columns: int = 2) -> Figure:
     """The run's panels over environment steps; lines are means over seeds."""
     chosen = panels_of(run) if panels is None else tuple(panels)
     rows = -(-len(chosen) // columns)
@@ -113,7 +113,7 @@ def diagnostics(run: Run, panels: Sequence[Panel] | None = None, columns: int = 
     return figure
 
 
-def _draw(axis: Axes, panel: Panel, run: Run) -> None:
+def _draw(axis: Axes, panel: Panel, run: RunRecord) -> None:
     step, value = thinned(panel.data(run))
     axis.set_title(panel.title)
     if value.ndim == 3:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fp3o.reports.data.measures import Measure, measure
-from fp3o.reports.data.record import Run, Series
+from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.data.scores import Reference, Score, Section
 from fp3o.reports.figures.canvas import (
     PANEL,
@@ -43,7 +43,7 @@ ROOM = 3.0
 """Percent points beyond the ends of a share's axis: lines at 0 and 100 % are whole."""
 
 
-def panels(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def panels(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     """Title -> runs of a panel: by sharing where both sharing and algorithm differ."""
     kinds = dict.fromkeys(map(sharing_text, runs))
     if len(kinds) == 1 or len({run.algorithm for run in runs}) == 1:
@@ -51,7 +51,7 @@ def panels(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {kind: [run for run in runs if sharing_text(run) == kind] for kind in kinds}
 
 
-def curve(run: Run, metric: str) -> Series:
+def curve(run: RunRecord, metric: str) -> Series:
     """A metric over training in the numbers that are shown."""
     step, value = run.series(metric)
     return Series(step, _measure(metric).scale * value)
@@ -63,7 +63,7 @@ def _measure(metric: str) -> Measure:
 
 
 def learning_curves(
-    groups: Mapping[str, Sequence[Run]],
+    groups: Mapping[str, Sequence[RunRecord]],
     references: Sequence[Reference] = (),
     metric: str = "eval_return",
     limits: tuple[float, float] | None = None,
@@ -91,7 +91,7 @@ def learning_curves(
 
 
 def curve_limits(
-    runs: Sequence[Run], references: Sequence[Reference], metric: str = "eval_return"
+    runs: Sequence[RunRecord], references: Sequence[Reference], metric: str = "eval_return"
 ) -> tuple[float, float]:
     """Ends of the return axis: what the seeds did after the beginning, and references near it.
 
@@ -110,7 +110,7 @@ def curve_limits(
     return _ends(there[np.isfinite(there)], references, 0.5, 0.05)
 
 
-def beginning(runs: Sequence[Run]) -> float:
+def beginning(runs: Sequence[RunRecord]) -> float:
     """The share of training whose returns may lie below the axis."""
     return 0.1 if len(runs) <= 3 else 0.2
 
@@ -201,7 +201,7 @@ def _row(axis: Axes, height: int, score: Score, what: Measure, colour: str) -> N
     axis.plot([mean.centre], [height - 0.12], "o", color=colour, ms=5, zorder=4)
 
 
-def name_in(run: Run, title: str) -> str:
+def name_in(run: RunRecord, title: str) -> str:
     """The run's label without the sharing if the panel's title says it."""
     label = run.label.replace(f" · {run.sharing}", "", 1) if title else run.label
     return short(label.lstrip("_"), 40) or "?"  # a leading underscore would hide it from the legend

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import Section
 from fp3o.reports.figures import results as draw
 from fp3o.reports.figures.canvas import colours, shown, thinned
@@ -47,7 +47,7 @@ class Panel(NamedTuple):
     metric: str
     title: str
     """What its runs have in common; empty: nothing to tell."""
-    runs: Sequence[Run]
+    runs: Sequence[RunRecord]
     early: bool
     """Whether it is shown from the beginning."""
 
@@ -164,7 +164,7 @@ def _chart(panel: Panel, places: Mapping[Any, int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _numbers(panel: Panel, run: Run, begin: float) -> dict[str, Any]:
+def _numbers(panel: Panel, run: RunRecord, begin: float) -> dict[str, Any]:
     """A curve: steps, mean, interval, seeds; and what its axis must hold, late and in all."""
     step, value = thinned(draw.curve(run, panel.metric))
     mean, low, high = mean_band(value)

@@ -8,9 +8,9 @@ writes `report.html`, `results.md`, `tables.tex` and `figures/`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from fp3o.reports.data.record import Run, arranged
+from fp3o.reports.data.record import RunRecord, arranged
 from fp3o.reports.data.scores import sections
-from fp3o.reports.experiment_report import Exhibit, Failure, Grid, Picture
+from fp3o.reports.experiment_report import CaptionedFigure, ExperimentReport, Failure, ResultTable
 from fp3o.reports.figures.canvas import save
 from fp3o.reports.pages.curves import learning_curves
 from fp3o.reports.pages.inline import rendered
@@ -30,7 +30,7 @@ from fp3o.reports.pages.run_page import (
 from fp3o.reports.phrasing import reason_text
 
 
-def write_exhibit(exhibit: Exhibit, folder: Path) -> Path:
+def write_exhibit(exhibit: ExperimentReport, folder: Path) -> Path:
     """Write all pages and figures of an exhibit; the path of the one to read.
 
     Args:
@@ -50,7 +50,7 @@ def write_exhibit(exhibit: Exhibit, folder: Path) -> Path:
     return folder / "report.html"
 
 
-def exhibit_page(exhibit: Exhibit) -> Html:
+def exhibit_page(exhibit: ExperimentReport) -> Html:
     """The page to read: the verdict, its reasons, then every run."""
     beginning = [
         *_question(exhibit),
@@ -80,7 +80,7 @@ STYLES = {
 }
 
 
-def _question(exhibit: Exhibit) -> list[Html]:
+def _question(exhibit: ExperimentReport) -> list[Html]:
     lines = {"Question": exhibit.question, "What the paper says": exhibit.claim}
     return [tag("p", tag("b", f"{x}: "), words(text)) for x, text in lines.items() if text]
 
@@ -118,7 +118,7 @@ def _missing(missing: Sequence[str]) -> list[Html]:
     return [details(title, labels, opened=len(missing) <= MOST)]
 
 
-def _grid(grid: Grid) -> list[Html]:
+def _grid(grid: ResultTable) -> list[Html]:
     rows = [[words(cell) for cell in row] for row in grid.rows]
     shown = table([words(cell) for cell in grid.head], rows, words=range(grid.words))
     heading = [tag("h3", words(grid.title))] if grid.title else []
@@ -126,7 +126,7 @@ def _grid(grid: Grid) -> list[Html]:
     return [*heading, shown, *caption]
 
 
-def _picture(picture: Picture) -> Html:
+def _picture(picture: CaptionedFigure) -> Html:
     """A figure at its own size at most; a wide one may scroll, else a phone makes it too small."""
     wide = picture.figure.get_figwidth()
     least = f"min-width:{58 * wide:.0f}px;" if wide > 6 else ""
@@ -139,12 +139,12 @@ def _picture(picture: Picture) -> Html:
     )
 
 
-def _named(runs: Sequence[Run]) -> list[Run]:
+def _named(runs: Sequence[RunRecord]) -> list[RunRecord]:
     """The runs with labels: the experiment's own, or those of reports."""
     return list(runs) if all(run.label for run in runs) else arranged(runs)
 
 
-def _runs(runs: Sequence[Run]) -> list[Chapter]:
+def _runs(runs: Sequence[RunRecord]) -> list[Chapter]:
     """What a report would say about the runs: curves first, then run by run."""
     named = _named(runs)
     if not (parts := sections(named)):
@@ -162,7 +162,7 @@ def _runs(runs: Sequence[Run]) -> list[Chapter]:
     ]
 
 
-def _again(exhibit: Exhibit) -> list[Html]:
+def _again(exhibit: ExperimentReport) -> list[Html]:
     told = {"scale": exhibit.scale, "machines": exhibit.machines, **exhibit.facts}
     rows = [[name, words(text)] for name, text in told.items() if text]
     facts = [table(["", ""], rows, words=(0, 1))] if rows else []

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from fp3o.reports.experiment_report import Exhibit, Grid
+from fp3o.reports.experiment_report import ExperimentReport, ResultTable
 from fp3o.reports.pages.inline import rendered
 
 SIGNS = {
@@ -26,7 +26,7 @@ HEAD = """% Tables of the experiment {name}: {title}
 """
 
 
-def tables(exhibit: Exhibit) -> str:
+def tables(exhibit: ExperimentReport) -> str:
     """All tables of the exhibit, each an environment with its caption and a label."""
     words = (exhibit.name, exhibit.title, exhibit.command)
     name, title, command = (" ".join(text.split()) for text in words)
@@ -47,7 +47,7 @@ STYLES = {
 }
 
 
-def _table(grid: Grid, label: str) -> str:
+def _table(grid: ResultTable, label: str) -> str:
     words = min(grid.words, len(grid.head))
     columns = "l" * words + "r" * (len(grid.head) - words)
     caption = " ".join(filter(None, [_sentence(grid.title), grid.caption]))

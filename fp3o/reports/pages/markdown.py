@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from fp3o.reports.experiment_report import Exhibit, Grid
+from fp3o.reports.experiment_report import ExperimentReport, ResultTable
 from fp3o.reports.pages.inline import pieces, rendered
 from fp3o.reports.phrasing import reason_text
 
@@ -12,7 +12,7 @@ _SIGNS = re.compile(r"[\\`*|]|\[|\]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown might read as markup; an underscore inside a name is none."""
 
 
-def markdown(exhibit: Exhibit) -> str:
+def markdown(exhibit: ExperimentReport) -> str:
     """The whole page."""
     blocks = [
         f"# {words(exhibit.title)}",
@@ -46,7 +46,7 @@ STYLES = {
 }
 
 
-def _lead(exhibit: Exhibit) -> Iterator[str]:
+def _lead(exhibit: ExperimentReport) -> Iterator[str]:
     yield f"**Question.** {words(exhibit.question)}"
     if exhibit.claim:
         yield f"**What the paper says.** {words(exhibit.claim)}"
@@ -61,7 +61,7 @@ def _list(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", "\n".join(f"- {words(line)}" for line in lines)] if lines else []
 
 
-def _failures(exhibit: Exhibit) -> list[str]:
+def _failures(exhibit: ExperimentReport) -> list[str]:
     lines = [
         f"- **{escaped(failed.label)}**: {escaped(reason_text(failed.error))}"
         for failed in exhibit.failures
@@ -69,7 +69,7 @@ def _failures(exhibit: Exhibit) -> list[str]:
     return ["## Failed", "\n".join(lines)] if lines else []
 
 
-def _table(grid: Grid) -> Iterator[str]:
+def _table(grid: ResultTable) -> Iterator[str]:
     if grid.title:
         yield f"## {words(grid.title)}"
     marks = ["---" if k < grid.words else "---:" for k in range(len(grid.head))]
@@ -79,7 +79,7 @@ def _table(grid: Grid) -> Iterator[str]:
         yield words(grid.caption)
 
 
-def _pictures(exhibit: Exhibit) -> Iterator[str]:
+def _pictures(exhibit: ExperimentReport) -> Iterator[str]:
     """The figures; a site shows the first text only where a picture cannot be seen."""
     for picture in exhibit.pictures:
         plain = " ".join("".join(text for _, text in pieces(picture.caption)).split())
@@ -87,7 +87,7 @@ def _pictures(exhibit: Exhibit) -> Iterator[str]:
         yield words(picture.caption)
 
 
-def _again(exhibit: Exhibit) -> Iterator[str]:
+def _again(exhibit: ExperimentReport) -> Iterator[str]:
     """How to do it again, and what it was done on."""
     yield "## To do it again"
     yield f"```sh\n{exhibit.command}\n```"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import REFERENCES, Section
 from fp3o.reports.figures import results as draw
 from fp3o.reports.figures.canvas import colours
@@ -68,7 +68,7 @@ def how_it_learned(parts: Sequence[tuple[str, Section]], keep: Keep | None) -> l
     return found
 
 
-def diagnosed(parts: Sequence[Section]) -> list[Run]:
+def diagnosed(parts: Sequence[Section]) -> list[RunRecord]:
     """The runs whose diagnostics are shown: all of a few, else the best of each task."""
     if sum(len(part.runs) for part in parts) <= MOST:
         return [run for part in parts for run in part.runs]
@@ -198,7 +198,7 @@ def _references(part: Section) -> list[Html]:
     return [details("What the reference policies are", table(head, rows))] if rows else []
 
 
-def _diagnostics(run: Run, name: str, keep: Keep | None, only: bool) -> Html:
+def _diagnostics(run: RunRecord, name: str, keep: Keep | None, only: bool) -> Html:
     chosen = panels_of(run)
     if not chosen:
         return tag("p", f"{run.label}: nothing was logged.", class_="small")

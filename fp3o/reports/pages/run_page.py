@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fp3o.reports.data.record import Run, differences
+from fp3o.reports.data.record import RunRecord, differences
 from fp3o.reports.data.scores import Section, overall
 from fp3o.reports.pages.css import CSS
 from fp3o.reports.pages.curves import Keep, learning_curves, script
@@ -32,7 +32,7 @@ class Chapter(NamedTuple):
     content: Sequence[str]
 
 
-def page(runs: Sequence[Run], parts: Sequence[Section], keep: Keep | None) -> Html:
+def page(runs: Sequence[RunRecord], parts: Sequence[Section], keep: Keep | None) -> Html:
     """The whole document about some runs."""
     beginning = [*_leads(parts), *caveats(runs, parts)]
     named = with_names(parts)
@@ -107,7 +107,7 @@ def _leads(parts: Sequence[Section]) -> list[Html]:
     return [tag("p", tag("b", part.task), ": ", finding(part)) for part in parts]
 
 
-def caveats(runs: Sequence[Run], parts: Sequence[Section]) -> list[Html]:
+def caveats(runs: Sequence[RunRecord], parts: Sequence[Section]) -> list[Html]:
     """What a reader must know before trusting a number."""
     notes = []
     shown = {run.path for part in parts for run in part.runs}
@@ -129,7 +129,7 @@ def caveats(runs: Sequence[Run], parts: Sequence[Section]) -> list[Html]:
     return [*(tag("p", note, class_="note") for note in notes), told]
 
 
-def _evaluation(run: Run) -> str:
+def _evaluation(run: RunRecord) -> str:
     """How the final numbers were taken."""
     told = run.results.get("evaluation") or {}
     actions = ", deterministic actions" if told.get("deterministic") else ""
@@ -145,7 +145,7 @@ def _overall(parts: Sequence[Section]) -> list[Html]:
     return [table(head, rows), tag("p", small, class_="small")]
 
 
-def settings(runs: Sequence[Run]) -> list[Html]:
+def settings(runs: Sequence[RunRecord]) -> list[Html]:
     """Where the settings of the runs differ, and what they share."""
     different, found = differences(runs), []
     if different:
@@ -170,14 +170,14 @@ def _value(value: object) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def origins(runs: Sequence[Run]) -> list[Html]:
+def origins(runs: Sequence[RunRecord]) -> list[Html]:
     """Each run's command and what it ran on; of many runs behind one heading."""
     several = len({run.task for run in runs}) > 1
     found = [_origin(run, several, opened=len(runs) == 1) for run in runs]
     return found if len(runs) <= MOST else [details(f"All {len(runs)} runs", *found)]
 
 
-def _origin(run: Run, with_task: bool, opened: bool) -> Html:
+def _origin(run: RunRecord, with_task: bool, opened: bool) -> Html:
     config, title = run.config, run.label + (f" on {run.task}" if with_task else "")
     versions = ", ".join(f"{k} {v}" for k, v in (config.get("versions") or {}).items())
     seconds = (run.results.get("seconds") or {}).items()

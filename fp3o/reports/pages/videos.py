@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from pathlib import Path
 
-from fp3o.reports.data.record import Run
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.pages.markup import Html, join, tag
 
 KINDS = {".gif": "image/gif", ".mp4": "video/mp4"}
@@ -14,14 +14,14 @@ EACH, LARGEST = 2, 4_000_000
 """Films a run, and bytes of a film, that go into a page."""
 
 
-def films_of(run: Run) -> list[Path]:
+def films_of(run: RunRecord) -> list[Path]:
     """The films in a run directory and in its folder `films`, by name."""
     found = [*run.path.glob("*"), *run.path.glob("films/*")]
     films = [path for path in found if path.suffix.lower() in KINDS and path.is_file()]
     return sorted(path for path in films if path.stat().st_size)
 
 
-def watch(runs: Sequence[Run], room: int) -> list[Html]:
+def watch(runs: Sequence[RunRecord], room: int) -> list[Html]:
     """The films of all runs, at most `room` bytes together; the others are named."""
     shown, named = [], []
     for run in runs:
@@ -39,7 +39,7 @@ def watch(runs: Sequence[Run], room: int) -> list[Html]:
     return found
 
 
-def _shown(run: Run, path: Path) -> Html:
+def _shown(run: RunRecord, path: Path) -> Html:
     """A film as part of the page."""
     kind = KINDS[path.suffix.lower()]
     address = f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from fp3o.envs.mpe.render import INK
-from fp3o.envs.smac.env import Skirmish, State
+from fp3o.envs.smac.env import SmacEnv, State
 from fp3o.envs.smac.render.brush import (
     FIRE,
     FLAME,
@@ -45,7 +45,7 @@ DRIFT = 1.5
 """Cells that two units can come apart in a step."""
 
 
-def picture(game: Skirmish, state: State, caption: str = "") -> np.ndarray:
+def picture(game: SmacEnv, state: State, caption: str = "") -> np.ndarray:
     """The battle as an image, uint8 RGB, with what is left of both sides above, a caption below.
 
     We are blue, and our agents have numbers; they are orange. Lines lead from those who attack to

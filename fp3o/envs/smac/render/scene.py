@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from fp3o.envs.smac.env import Skirmish
+from fp3o.envs.smac.env import SmacEnv
 from fp3o.envs.smac.maps import kinds
 from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
 from fp3o.envs.smac.render.brush import OURS, THEIRS, Side
@@ -19,7 +19,7 @@ from fp3o.envs.smac.simulator import NOBODY
 class Scene:
     """What is to be drawn, and on what."""
 
-    game: Skirmish
+    game: SmacEnv
     units: Any
     """The state's units, as arrays of NumPy."""
     last: np.ndarray

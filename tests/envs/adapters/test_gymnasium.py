@@ -1,0 +1,158 @@
+"""Gymnasium's environments as teams of one: equal to the raw ones, and learned by PPO."""
+
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+from fp3o.envs.adapters.gymnasium import Gyms, make
+from fp3o.envs.check import check_env
+from fp3o.learning.config import Config
+from fp3o.runs.checkpoint import to_arrays
+from fp3o.spec import Box, Discrete
+from fp3o.training.program import Program
+
+KEY = jax.random.key(3)
+
+
+class Raw:
+    """Gymnasium's environments by hand, begun with the seeds that the batch uses."""
+
+    def __init__(self, name: str, seeds: list[list[int]]):
+        self.seeds = seeds
+        self.envs = [gymnasium.make(name) for _ in seeds]
+
+    def begin(self, i: int) -> Any:
+        return self.envs[i].reset(seed=self.seeds[i].pop(0))[0]
+
+
+def seeds_of(batch: Gyms, key: Any, episodes: int) -> list[list[int]]:
+    """The seeds of the first episodes, read from what the environments are told."""
+    state, _ = batch.reset(key)
+    words = [[*row.tolist()] for row in state.stream]
+    draw = lambda own: int(np.random.SeedSequence(own).generate_state(1)[0] >> 1)  # noqa: E731
+    return [[draw([*row, k]) for k in range(episodes)] for row in words]
+
+
+@pytest.mark.parametrize(("name", "steps"), [("CartPole-v1", 120), ("Pendulum-v1", 210)])
+def test_equals_the_raw_environments(name: str, steps: int) -> None:
+    """Observations, rewards, ends and what was there before a reset."""
+    batch = make(name).batch(2)
+    raw = Raw(name, seeds_of(batch, KEY, 30))
+    state, now = batch.reset(KEY)
+    assert now.episode_start.all() and not (now.terminated | now.truncated).any()
+    for i in range(2):
+        np.testing.assert_array_equal(now.obs[i, 0], raw.begin(i))
+    random, kinds = np.random.default_rng(0), set()
+    for _ in range(steps):
+        action = (
+            random.integers(2, size=(2, 1, 1)) if name == "CartPole-v1"
+            else random.normal(0, 3, (2, 1, 1)).astype(np.float32)  # often out of bounds
+        )  # fmt: skip
+        state, now = batch.step(state, action)
+        for i, env in enumerate(raw.envs):
+            x = action[i, 0]
+            seen, reward, over, cut, _ = env.step(
+                int(x[0]) if name[0] == "C" else np.clip(x, -2, 2)
+            )
+            np.testing.assert_array_equal(now.final_obs[i, 0], seen)
+            assert now.reward[i, 0] == np.float32(reward)
+            assert (now.terminated[i], now.truncated[i]) == (over, cut)
+            assert now.episode_start[i] == (over or cut)
+            kinds |= {(over, cut)}
+            np.testing.assert_array_equal(now.obs[i, 0], raw.begin(i) if over or cut else seen)
+    assert (name[0] == "C", name[0] == "P") in kinds  # CartPole falls, Pendulum is cut
+
+
+def test_a_time_limit_is_a_cut() -> None:
+    """Also where an option sets it; the value of the last observation follows."""
+    game = make("CartPole-v1", "default:env.max_episode_steps=5")
+    assert game.spec.name == "gymnasium/CartPole-v1:default:env.max_episode_steps=5"
+    assert game.limit == 5
+    batch = game.batch(1)
+    state, now = batch.reset(KEY)
+    cuts = []
+    for t in range(10):
+        state, now = batch.step(state, np.full((1, 1, 1), t % 2))
+        cuts.append(bool(now.truncated[0]))
+        assert not now.terminated[0]
+    assert cuts == [False] * 4 + [True] + [False] * 4 + [True]
+    assert (now.final_obs != now.obs).any()
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "Blackjack-v1"])
+def test_choices_and_masks(name: str) -> None:
+    """Observations that are choices become one-hots; nothing is wrong with random play."""
+    game = make(name)
+    assert isinstance(game.spec.actions, Discrete)
+    checked = check_env(game, steps=60)
+    assert [p for p in checked.problems if p.level == "error"] == []
+    _, now = game.batch(1).reset(KEY)
+    assert now.obs.sum() == (3 if name == "Blackjack-v1" else 1)
+    assert now.action_mask.all() == (name != "Taxi-v4")  # whose info has a mask
+
+
+def test_goes_on_from_an_old_state_as_far_as_it_can() -> None:
+    """Episodes that have just begun begin again alike, others are cut."""
+    batch = make("CartPole-v1").batch(2)
+    first, _ = batch.reset(KEY)
+    left = np.zeros((2, 1, 1), int)
+    second, now = batch.step(first, left)
+    _, again = batch.step(first, left)
+    np.testing.assert_array_equal(again.obs, now.obs)
+    with pytest.warns(RuntimeWarning, match="2 running episodes of 2 steps"):
+        _, cut = batch.step(second, left)
+    assert cut.truncated.all() and cut.episode_start.all() and not cut.reward.any()
+    np.testing.assert_array_equal(cut.final_obs, now.obs)
+    assert all(x.dtype != object for x in to_arrays(second).values())
+    batch.close()
+
+
+def test_what_cannot_be_is_refused() -> None:
+    assert isinstance(make("Pendulum-v1").spec.actions, Box)
+    for name, variant, answer in (
+        ("CartPol-v1", "default", "CartPole"), ("CartPole-v1", "default:env.g=1", "cannot be"),
+        ("CartPole-v1", "default:reward=sum", "env.reward"), ("CartPole-v1", "paper", "default"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=answer):
+            _ = make(name, variant).spec
+
+
+def test_learns_to_balance() -> None:
+    """CartPole in a few seconds; at random a pole stands for about 22 steps."""
+    config = Config(num_envs=8, rollout=64, hidden=(32,), epochs=6, minibatches=4, agent_id=False)
+    config = config.replace(actor_lr=3e-3, critic_lr=3e-3)
+    program = Program(make("CartPole-v1").batch(8), config)
+    state, stood = program.init(0), []
+    while len(stood) < 30 and max(stood, default=0) < 100:
+        state, metrics = program.iterate(state)
+        stood.append(float(metrics["episode_return"]))
+    assert stood[0] < 40 and max(stood) > 100
+
+
+def test_trains_with_continuous_actions() -> None:
+    config = Config(algorithm="mappo", num_envs=2, rollout=16, hidden=(8,), epochs=1)
+    program = Program(make("Pendulum-v1").batch(2), config)
+    state, metrics = program.iterate(program.init(0))
+    assert np.isfinite(metrics["kl"]).all()
+    assert state.rollout.timestep.obs.shape == (2, 1, 3)
+
+
+def test_pictures() -> None:
+    """Of tasks that are filmed; what has passed is shown by the last one that was taken."""
+    pytest.importorskip("pygame")
+    game = make("CartPole-v1")
+    plain, filmed = game.batch(1), game.filmed().batch(1)
+    assert game.filmed().spec == game.spec
+    assert plain.picture(plain.reset(KEY)[0], "") is None
+    first, _ = filmed.reset(KEY)
+    shot = filmed.picture(first, "step 0")
+    assert shot is not None and shot.dtype == np.uint8 and shot.shape[2] == 3
+    last = first
+    for _ in range(6):
+        last, _ = filmed.step(last, np.ones((1, 1, 1), int))
+    np.testing.assert_array_equal(filmed.picture(first, "step 0"), shot)
+    assert not np.array_equal(filmed.picture(last, "step 0"), shot)
+    filmed.close()

@@ -1,0 +1,161 @@
+"""Environments that nobody here wrote: trained, resumed, judged and filmed through the adapters."""
+
+import importlib
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import fp3o
+from fp3o.cli.main import main
+from fp3o.runs import trainer as runner
+from fp3o.spec import Box, Discrete
+
+SMALL: dict[str, Any] = {
+    "algorithm": "mappo", "num_envs": 2, "rollout": 8, "minibatches": 1, "hidden": (8,),
+    "epochs": 1, "eval_every": 0, "eval_episodes": 2, "final_episodes": 2, "progress": "quiet",
+    "loggers": (),
+}  # fmt: skip
+ITERATION = 2 * 8
+
+
+class Case(NamedTuple):
+    """An environment, its options, and what is known of it."""
+
+    package: str
+    task: str
+    options: str
+    actions: Discrete | Box
+    kinds: tuple[int, ...]
+
+
+# The modules with a version in their names, as `pursuit_v5`, warn that a registry will replace
+# them, and versions of PettingZoo have others; what they import stays where it is.
+CASES = {
+    "mpe2": Case(
+        "mpe2",
+        "pettingzoo:mpe2.simple_speaker_listener_v4:parallel_env",
+        "env.max_cycles=6",
+        Discrete(((3,), (5,))),
+        (0, 1),
+    ),
+    "pursuit": Case(
+        "pettingzoo.sisl.pursuit.pursuit",
+        "pettingzoo:pettingzoo.sisl.pursuit.pursuit:parallel_env",
+        "env.max_cycles=6,env.n_pursuers=3,env.n_evaders=4,env.x_size=10,env.y_size=10",
+        Discrete(((5,), (5,), (5,))),
+        (0, 0, 0),
+    ),
+    # Archers and knights are killed one by one, if zombies come soon.
+    "knights_archers_zombies": Case(
+        "pettingzoo.butterfly.knights_archers_zombies.knights_archers_zombies",
+        "pettingzoo:pettingzoo.butterfly.knights_archers_zombies.knights_archers_zombies:"
+        "parallel_env",
+        "reward=sum,env.max_cycles=30,env.spawn_delay=1",
+        Discrete(((6,),) * 4),
+        (0, 0, 1, 1),
+    ),
+    "gymnasium_robotics": Case(
+        "gymnasium_robotics",
+        "pettingzoo:gymnasium_robotics.mamujoco_v1:parallel_env",
+        "limit=6,env.scenario=Hopper,env.agent_conf=3x1",
+        Box((1, 1, 1)),
+        (0, 1, 0),
+    ),
+    "gymnasium": Case(
+        "gymnasium",
+        "gymnasium/CartPole-v1",
+        "env.max_episode_steps=6",
+        Discrete(((2,),)),
+        (0,),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes its warnings where it runs; reports are tested elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runner, "report", lambda *_: None)
+
+
+OFTEN = ("mpe2", "pursuit", "gymnasium_robotics")
+"""Those that are tried every time; the others in `make test-slow`."""
+
+
+@pytest.fixture(
+    params=[pytest.param(n, marks=[pytest.mark.slow] * (n not in OFTEN)) for n in CASES]
+)
+def case(request: pytest.FixtureRequest) -> Case:
+    """An environment whose package is here, with the warnings that are its own silenced."""
+    found = CASES[request.param]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            importlib.import_module(found.package)
+        except ImportError as error:
+            pytest.skip(f"needs {error.name}")
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:The system font:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*running episodes:RuntimeWarning")
+def test_from_training_to_film(case: Case) -> None:
+    """The whole way, through what people call."""
+    variant = f"default:{case.options}"
+    spec = fp3o.make(case.task, variant).spec
+    assert spec.actions == case.actions and spec.kinds == case.kinds
+    run = fp3o.train(case.task, variant=variant, out="run", steps=2 * ITERATION, **SMALL)
+    assert run.finished and run.config.task_info.renderable(variant)
+    run = fp3o.resume(run.path, steps=3 * ITERATION, progress="quiet", loggers=())
+    assert run.finished and run.results["steps"] == 3 * ITERATION
+    found = fp3o.evaluate(run.path, 3)
+    assert found["task"] == spec.name and found["agents"] == spec.num_agents
+    assert all(np.isfinite(row["return"]) for row in found["policies"])
+    with Image.open(filmed(run.path)) as film:
+        assert film.n_frames > 1  # pyright: ignore
+        assert len(film.convert("RGB").getcolors(1 << 24) or ()) > 2
+
+
+def filmed(path: Path) -> Path:
+    """A short film of a run's policy, where it can be drawn."""
+    try:
+        return fp3o.render(fp3o.Policy.load(path), "film.gif", episodes=1, seconds=0.5)
+    except ValueError as error:
+        if "MUJOCO_GL" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*running episodes:RuntimeWarning")
+def test_in_workers(case: Case) -> None:
+    """The same numbers as in this process."""
+    if case.task.startswith("gymnasium/"):
+        pytest.skip("its environments have no workers")
+    runs = {
+        number: fp3o.train(
+            case.task, variant=f"default:workers={number},{case.options}", out=f"run-{number}",
+            steps=2 * ITERATION, **SMALL,
+        ).results
+        for number in (0, 1)
+    }  # fmt: skip
+    assert runs[0]["last"] == runs[1]["last"] and runs[0]["best"] == runs[1]["best"]
+
+
+@pytest.mark.slow
+def test_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """What follows `--env.` reaches the constructor; a check is given it in the task's name."""
+    pytest.importorskip("mpe2", reason="needs the extra mpe2")
+    path = "mpe2.simple_spread_v3.parallel_env"
+    words = "--env.N 2 --env.max_cycles 6 --out run --steps 16 --num-envs 2 --rollout 8 --hidden 8"
+    few = "--eval-episodes 2 --final-episodes 2 --loggers none --quiet"
+    assert main(["train", f"pettingzoo:{path}", *words.split(), *few.split()]) == 0
+    name = f"pettingzoo/{path}:default:env.N=2,env.max_cycles=6"
+    assert fp3o.Policy.load("run").card.spec.name == name
+    assert main(["evaluate", "run", "--episodes", "2"]) == 0
+    assert main(["check", name]) == 0
+    assert f"{name}: fit for training" in capsys.readouterr().out

@@ -1,0 +1,130 @@
+"""Environments are looked over: sound ones pass, and every way to be wrong is found and named."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from host_probe import HostProbe
+
+import fp3o
+from fp3o.cli.main import main
+from fp3o.envs.check import check_env
+from fp3o.envs.toys.probe import PROBES
+from fp3o.spec import Discrete
+from fp3o.types import TimeStep
+
+CREDIT: Any = PROBES["credit"]
+STEPS = 20
+
+
+@dataclass(frozen=True)
+class Spoiled(HostProbe):
+    """A sound environment whose time steps are spoiled on their way."""
+
+    spoil: Callable[[TimeStep], TimeStep] = lambda now: now
+
+    def reset(self, key: Any) -> Any:
+        """As it is, then spoiled."""
+        state, now = super().reset(key)
+        return state, self.spoil(now)
+
+    def step(self, state: Any, action: Any) -> Any:
+        """As it is, then spoiled."""
+        state, now = super().step(state, action)
+        return state, self.spoil(now)
+
+
+def change(**fields: Callable[[TimeStep], Any]) -> Callable[[TimeStep], TimeStep]:
+    """Fields replaced by functions of the time step."""
+    return lambda now: now._replace(**{name: new(now) for name, new in fields.items()})
+
+
+NOISE = np.random.default_rng(0)
+WRONG: dict[str, tuple[Callable[[TimeStep], TimeStep], str]] = {
+    "shape": (change(obs=lambda now: now.obs[..., 0]), r"obs after reset has shape \(4, 3\)"),
+    "dtype": (
+        change(action_mask=lambda now: now.action_mask.astype(float)),
+        "legal after reset is float64",
+    ),
+    "nan": (change(obs=lambda now: now.obs * np.nan), "obs is not finite"),
+    "mask": (
+        change(action_mask=lambda now: np.zeros_like(now.action_mask)),
+        "agent 0 has no legal choice",
+    ),
+    "both": (change(truncated=lambda now: now.terminated), "both terminated and truncated"),
+    "cut": (
+        change(truncated=lambda now: now.terminated, terminated=lambda now: now.truncated),
+        "EnvSpec.truncates is False",
+    ),
+    "start": (change(start=lambda now: np.ones_like(now.episode_start)), "start does not follow"),
+    "final": (change(final_obs=lambda now: now.obs + 1), "final_obs differs from obs"),
+}
+
+
+def test_sound_ones_pass() -> None:
+    """Pure games, host environments and names."""
+    for env in (CREDIT, HostProbe(CREDIT, 4), "probe/unequal", "mamujoco/Hopper-3x1:paper"):
+        found = fp3o.check_env(env, steps=60)
+        assert found.ok, str(found)
+        assert found.numbers["steps/s"] > 0
+        assert found.numbers["episodes"] > 0
+        assert "fit for training" in str(found)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_ones_are_named(name: str) -> None:
+    """Each with what is wrong and a cure."""
+    spoil, words = WRONG[name]
+    found = check_env(Spoiled(CREDIT, 4, spoil), steps=STEPS)
+    assert not found.ok
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError("\n".join(p.what for p in found.problems))
+    assert all(p.fix for p in found.problems if p.level == "error")
+    assert "not fit for training" in str(found)
+
+
+def test_what_cannot_be_repeated_is_told() -> None:
+    """Randomness that does not come from the key."""
+    spoil = change(reward=lambda now: now.reward + NOISE.normal(size=now.reward.shape))
+    found = check_env(Spoiled(CREDIT, 4, spoil), steps=STEPS)
+    assert any("played again with the same key" in p.what for p in found.problems)
+
+
+def test_an_error_while_playing_is_told() -> None:
+    """The report holds the error instead of ending in it."""
+
+    def fail(now: TimeStep) -> TimeStep:
+        if not now.episode_start.all():
+            raise ZeroDivisionError("no wheels")
+        return now
+
+    found = check_env(Spoiled(CREDIT, 4, fail), steps=STEPS)
+    assert not found.ok
+    assert "ZeroDivisionError: no wheels" in str(found)
+
+
+def test_promises_are_checked_first() -> None:
+    """A spec that contradicts itself."""
+    spec = dataclasses.replace(CREDIT.spec, actions=Discrete(((3,), (0,))), obs_size=0)
+
+    class Promising(HostProbe):
+        @property
+        def spec(self) -> Any:
+            return spec
+
+    words = str(check_env(Promising(CREDIT, 4)))
+    for part in ("2 agents have actions and 3 have kinds", "obs_size is 0", "without any choice"):
+        assert part in words
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """By name; the exit status says whether it fits."""
+    assert main(["check", "probe/credit", "--steps", "20"]) == 0
+    assert "fit for training" in capsys.readouterr().out
+    assert main(["check", "probe/credit", "--steps", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["well"]
+    assert main(["check", "probe/credt"]) == 2

@@ -1,0 +1,112 @@
+"""A plan and its flat form: complete, reversible, and strict about what it is given."""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from fp3o.algorithms.table import ALGORITHMS, algorithm_name, parse_algorithm
+from fp3o.envs.registry import TASKS
+from fp3o.learning.config import Config, Hyperparameters
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import SETTINGS, from_preset, read_settings, settings_of, with_settings
+
+
+def test_every_setting_is_explained_once() -> None:
+    """The flat form has every field of the three records, each with its docstring."""
+    owners = (RunConfig, Config, Hyperparameters)
+    names = [item.name for owner in owners for item in fields(owner)]
+    assert len(names) == len({*names})
+    assert {*SETTINGS} == {*names} - {"config", "rates"}
+    assert all(len(setting.help) > 5 for setting in SETTINGS.values())
+
+
+LARGE = {"mamujoco": "HalfCheetah-6x1", "smac": "3s5z"}
+"""One task of a family of many."""
+SOME = [name for name in TASKS if name.split("/")[1] in LARGE.get(name.split("/")[0], name)]
+
+
+@pytest.mark.parametrize("task", SOME)
+def test_flat_form_is_complete(task: str) -> None:
+    """A plan comes back from JSON as it was, for every preset and with unusual values."""
+    for preset in TASKS[task].presets or [None]:
+        plan = from_preset(task, preset)
+        num_agents = TASKS[task].spec().num_agents
+        odd = {
+            "sharing": list(range(num_agents)), "critic_sharing": "full", "value_clip": 0.3,
+            "algorithm": "fp3o:inner_clip=0.5,on_failed_condition=revert", "steps": 1e3,
+        }  # fmt: skip
+        for one in (plan, with_settings(plan, odd)):
+            told = json.loads(json.dumps(settings_of(one)))
+            back = with_settings(RunConfig(), told)
+            assert settings_of(back) == told
+            assert back.learner.row == one.learner.row
+            assert replace(back.learner, algorithm=one.learner.row) == replace(
+                one.learner, algorithm=one.learner.row
+            )
+            back.check()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_are_spelled(name: str) -> None:
+    """A row and its text are one to one, changed fields included."""
+    assert algorithm_name(ALGORITHMS[name]) == name
+    row = replace(ALGORITHMS[name], rounds=2, refresh_ratios=True, inner_clip=0.25)
+    assert parse_algorithm(algorithm_name(row)) == row
+
+
+def test_presets_hold_the_published_numbers() -> None:
+    """The paper's particle settings, spot by spot."""
+    for task, steps, epochs in (
+        ("mpe/simple_reference", 3_000_000, 15),
+        ("mpe/simple_speaker_listener", 2_000_000, 15),
+        ("mpe/simple_spread", 20_000_000, 10),
+    ):
+        plan = from_preset(task, "paper")
+        hparams = plan.learner.hyperparameters
+        assert (plan.steps, plan.learner.epochs) == (steps, epochs)
+        assert (hparams.actor_lr, hparams.critic_lr, hparams.clip_range, hparams.entropy_coef) == (
+            7e-4, 7e-4, 0.2, 0.01,
+        )  # fmt: skip
+        assert (plan.learner.num_envs, plan.learner.rollout, plan.learner.gru_size) == (128, 25, 64)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algoritm": "fp3o"}, "did you mean 'algorithm'"),
+        ({"algorithm": "fp30"}, "did you mean 'fp3o'"),
+        ({"algorithm": "fp3o:gatd=false"}, "did you mean 'gated'"),
+        ({"num_envs": "8"}, "num_envs must be a whole number, got '8'"),
+        ({"num_envs": 8.5}, "whole number"),
+        ({"agent_id": 1}, "true or false"),
+        ({"hidden": [64, "x"]}, "list of whole numbers"),
+        ({"sharing": "partal"}, "did you mean 'partial'"),
+        ({"sharing": [0, 1, 2]}, "the task has 2"),
+        ({"variant": "papr"}, "did you mean 'paper'"),
+        ({"task": "mpe/simple_referense"}, "did you mean 'mpe/simple_reference'"),
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"keep": 0}, "keep must be at least 1"),
+        ({"minibatches": 7}, "minibatches do not divide"),
+        ({"actor_lr": -1}, "actor_lr"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    """What was wrong, what is allowed, what was probably meant."""
+    with pytest.raises(ValueError, match=message):
+        with_settings(from_preset("mpe/simple_reference"), settings).check()
+
+
+def test_settings_files(tmp_path: Path) -> None:
+    """JSON, TOML and a run's own record; anything else is refused by name."""
+    (tmp_path / "a.json").write_text('{"seeds": 3}')
+    (tmp_path / "a.toml").write_text('seeds = 3\nsharing = "none"')
+    (tmp_path / "config.json").write_text('{"format": 1, "settings": {"seeds": 3}}')
+    (tmp_path / "bad.json").write_text("seeds: 3")
+    (tmp_path / "list.json").write_text("[3]")
+    for name in ("a.json", "a.toml", "config.json"):
+        assert read_settings(tmp_path / name)["seeds"] == 3
+    for name in ("bad.json", "list.json"):
+        with pytest.raises(ValueError, match=name):
+            read_settings(tmp_path / name)

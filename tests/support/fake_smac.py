@@ -1,0 +1,252 @@
+"""Stand-ins for what worker processes own: SMAC's environment, and places that make trouble.
+
+Worker processes import this: no JAX, and of the library only what needs NumPy alone.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import smac_plain as plain
+
+from fp3o.envs.smac.maps import MAPS, formation
+from fp3o.envs.smac.terrain import terrain
+
+DEFAULT_TYPES = {"zealot": 73, "stalker": 74, "colossus": 4, "baneling": 9, "zergling": 105}
+"""Numbers of the kinds in the game; those of the allies are the map's own, from `OWN` on."""
+OWN = 2000
+DAMAGE = 9.0
+
+
+class StarCraft2Env:
+    """SMAC's interface over a battle that needs no game: whoever is near is hit, others walk.
+
+    At the step named by FAKE_SMAC_BREAKS the game dies, as SMAC shows it; FAKE_SMAC_LIMIT steps
+    make an episode.
+    """
+
+    def __init__(self, map_name: str, seed: int, continuing_episode: bool) -> None:
+        roster = MAPS[map_name]
+        limit = int(os.environ.get("FAKE_SMAC_LIMIT", roster.limit))
+        self.roster, self._tells = replace(roster, limit=limit), continuing_episode
+        kinds = [*plain.roll(self.roster.allies), *plain.roll(self.roster.enemies)]
+        self._count = len(plain.roll(self.roster.allies))
+        self._kinds = kinds
+        ours, theirs = kinds[: self._count], kinds[self._count :]
+        self.n_agents, self.n_enemies = len(ours), len(theirs)
+        self.n_actions = plain.SHOTS + self.n_enemies
+        self.shield_bits_ally = int(any(kind in plain.SHIELDS for kind in ours))
+        self.shield_bits_enemy = int(any(kind in plain.SHIELDS for kind in theirs))
+        self._numbers = plain.NUMBERS.get(frozenset(ours))
+        self.unit_type_bits = len(self._numbers[0]) if self._numbers else 0
+        self.map_x = self.map_y = self.max_distance_x = self.max_distance_y = plain.CELLS
+        self.force_restarts = self.launched = self._steps = self._finished = 0
+        self.agents: dict[int, Any] = {}
+        self.enemies: dict[int, Any] = {}
+
+    def reset(self) -> tuple[Any, Any]:
+        if self._finished == 0:
+            self.launched += 1
+            assert self.launched == 1, "a second game beside the first"
+        self._steps = 0
+        free = terrain(self.roster.ground).walkable
+        spots = np.concatenate([
+            formation(self.roster.allies, free, False), formation(self.roster.enemies, free, True),
+        ])  # fmt: skip
+        units = [self._unit(i, *spot) for i, spot in enumerate(spots.tolist())]
+        self.agents = dict(enumerate(units[: self._count]))
+        self.enemies = dict(enumerate(units[self._count :]))
+        self.last_action = np.zeros((self.n_agents, self.n_actions))
+        return self.get_obs(), self.get_state()
+
+    def step(self, actions: list[int]) -> tuple[float, bool, dict[str, Any]]:
+        if self._steps + 1 == int(os.environ.get("FAKE_SMAC_BREAKS", 0)):
+            self.force_restarts += 1
+            return 0, True, {}
+        action_mask, before = self.get_avail_actions(), self.moment()
+        assert all(row[action] for row, action in zip(action_mask, actions, strict=True)), "illegal"
+        self.last_action = np.eye(self.n_actions)[actions]
+        self._steps += 1
+        for me, action in zip(self.agents.values(), actions, strict=True):
+            me.weapon_cooldown = float(action % 4)
+            if action >= plain.SHOTS:
+                hit(self.enemies[action - plain.SHOTS])
+            elif action >= plain.NOTHING:
+                dx, dy = plain.MOVES[action - plain.NOTHING]
+                me.pos = SimpleNamespace(x=me.pos.x + 1.125 * dx, y=me.pos.y + 1.125 * dy)
+        self._enemies_act()
+        reward, over, late = plain.episode_metrics(before, self.moment(), self._steps)
+        info: dict[str, Any] = {
+            "battle_won": over and any(unit.health > 0 for unit in self.agents.values()),
+            "dead_allies": sum(unit.health == 0 for unit in self.agents.values()),
+            "dead_enemies": sum(unit.health == 0 for unit in self.enemies.values()),
+        }
+        if late and self._tells:
+            info["episode_limit"] = True
+        self._finished += over or late
+        return reward, over or late, info
+
+    def get_avail_actions(self) -> list[list[int]]:
+        return [self.moment().action_mask(agent) for agent in range(self.n_agents)]
+
+    def get_obs(self) -> list[np.ndarray]:
+        moment = self.moment()
+        return [np.array(moment.smac_obs(i), np.float32) for i in range(self.n_agents)]
+
+    def get_state(self) -> np.ndarray:
+        return np.array(self.moment().smac_state(), np.float32)
+
+    def get_unit_type_id(self, unit: Any, ally: bool) -> int:
+        if ally:
+            return unit.unit_type - OWN
+        assert self._numbers is not None
+        kinds = {number: kind for kind, number in DEFAULT_TYPES.items()}
+        return self._numbers[1][kinds[unit.unit_type]]
+
+    def unit_max_cooldown(self, unit: Any) -> int:
+        return plain.WAITS[unit.kind]
+
+    def unit_max_shield(self, unit: Any) -> int | None:
+        return plain.SHIELDS.get(unit.kind)
+
+    def close(self) -> None:
+        self.launched = 0
+
+    def moment(self) -> plain.Moment:
+        """What the plain model sees of it."""
+        units = [*self.agents.values(), *self.enemies.values()]
+        columns = SimpleNamespace(
+            x=[unit.pos.x for unit in units],
+            y=[unit.pos.y for unit in units],
+            hp=[unit.health for unit in units],
+            shield=[unit.shield for unit in units],
+            cooldown=[unit.weapon_cooldown for unit in units],
+        )
+        return plain.Moment(self.roster, columns, acted(self.last_action))
+
+    def _enemies_act(self) -> None:
+        for foe in self.enemies.values():
+            targets = [unit for unit in self.agents.values() if unit.health > 0]
+            if foe.health == 0 or not targets:
+                continue
+            near = min(targets, key=lambda unit: apart(foe, unit))
+            if (far := apart(foe, near)) < 5:
+                hit(near)
+            else:
+                dx, dy = near.pos.x - foe.pos.x, near.pos.y - foe.pos.y
+                foe.pos = SimpleNamespace(x=foe.pos.x + dx / far, y=foe.pos.y + dy / far)
+
+    def _unit(self, number: int, x: float, y: float) -> Any:
+        kind, ally = self._kinds[number], number < self._count
+        own = OWN + (self._numbers[0][kind] if self._numbers else 0)
+        health, shield = float(plain.HEALTH[kind]), float(plain.SHIELDS.get(kind, 0))
+        return SimpleNamespace(
+            kind=kind, unit_type=own if ally else DEFAULT_TYPES.get(kind, 48),
+            health=health, health_max=health, shield=shield, weapon_cooldown=0.0,
+            pos=SimpleNamespace(x=x, y=y),
+        )  # fmt: skip
+
+
+def acted(one_hots: np.ndarray) -> list[int]:
+    """The last actions, -1 before the first."""
+    return [int(row.argmax()) if row.any() else -1 for row in one_hots]
+
+
+def apart(one: Any, other: Any) -> float:
+    return float(np.hypot(one.pos.x - other.pos.x, one.pos.y - other.pos.y))
+
+
+def hit(unit: Any) -> None:
+    """Shields first."""
+    beyond = max(0.0, DAMAGE - unit.shield)
+    unit.shield = max(0.0, unit.shield - DAMAGE)
+    unit.health = max(0.0, unit.health - beyond)
+
+
+@dataclass(frozen=True)
+class Mischief:
+    """Makes places that count their steps, and misbehave when their seed's turn has come.
+
+    `plan[seed]` names what to do and when: at a step's number, or in the first reset or a later
+    one ("reset", "again"). A worker that takes a failed one's place has the next seed. Every
+    process leaves its number in the folder FAKE_TRACES.
+    """
+
+    plan: Mapping[int, tuple[str, str | int]]
+    length: int = 5
+    """Steps of an episode."""
+
+    def __call__(self, seed: int) -> "Counting":
+        leave_trace(os.getpid())
+        return Counting(self, seed, *self.plan.get(seed, ("", "")))
+
+
+class Counting:
+    """A place that shows its seed and the number of steps."""
+
+    def __init__(self, mischief: Mischief, seed: int, deed: str, when: str | int) -> None:
+        self._mischief, self._seed, self._deed, self._when = mischief, seed, deed, when
+        self._time, self._resets = 0, 0
+
+    def reset(self, *_: int) -> Any:
+        self._time, self._resets = 0, self._resets + 1
+        return self._shown("reset" if self._resets == 1 else "again")
+
+    def step(self, action: Any) -> Any:
+        self._time += 1
+        return self._shown(self._time)
+
+    def close(self) -> None:
+        if self._deed == "stay":
+            time.sleep(1e6)
+
+    def _shown(self, moment: str | int) -> Any:
+        over = self._time == self._mischief.length
+        answer = (
+            np.full((2, 3), self._time, np.float32),
+            np.full((2, 1), self._seed, np.float32),
+            np.ones((2, 2), bool),
+            np.ones(2, bool),
+            np.full(2, 1.0, np.float32),
+            np.array(over),
+            np.array(False),
+            np.array([over, 0, self._time], np.float32),
+        )
+        return misbehave(self._deed, answer) if moment == self._when else answer
+
+
+def leave_trace(number: int) -> None:
+    if folder := os.environ.get("FAKE_TRACES"):
+        (Path(folder) / str(number)).touch()
+
+
+def misbehave(deed: str, answer: tuple[np.ndarray, ...]) -> Any:
+    """What can go wrong."""
+    obs, *rest = answer
+    if deed == "exit":
+        print("the game says goodbye", file=sys.stderr)
+        os._exit(7)
+    if deed == "raise":
+        raise RuntimeError("the game has no mood")
+    if deed in ("hang", "hang with a child"):
+        if deed == "hang with a child":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1e6)"])
+            leave_trace(child.pid)
+        time.sleep(1e6)
+    wrong = {
+        "shape": (obs[:1], *rest),
+        "dtype": (obs.astype(np.float64), *rest),
+        "nan": (obs * np.nan, *rest),
+        "list": (obs.tolist(), *rest),
+        "short": (obs,),
+        "text": "all is well",
+        "unpicklable": lambda: None,
+    }
+    return wrong[deed]

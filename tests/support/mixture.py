@@ -1,0 +1,75 @@
+"""Several probe tasks as one environment: padded to common sizes, the task a number in its state.
+
+The tasks then share one compiled program and train side by side, as seeds do.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from fp3o.envs.api import Observation
+from fp3o.envs.toys.probe import NUM_AGENTS, PROBES, Cue, Probe, Roles, Value
+from fp3o.envs.vectorise import VmapEnv
+from fp3o.spec import Discrete, EnvSpec
+from fp3o.types import TimeStep
+
+TASKS = ("value", "credit", "roles", "memory", "unequal")
+GAMES = [PROBES[name] for name in TASKS]
+CHOICES = 4
+
+
+@dataclass(frozen=True)
+class AnyProbe(Probe):
+    """The probe of a number: all that tells the discrete probes apart, looked up in arrays."""
+
+    task: Any = 0
+
+    @classmethod
+    def of(cls, task: Any) -> "AnyProbe":
+        look_up = lambda name: jnp.asarray([getattr(game, name) for game in GAMES])[task]  # noqa: E731
+        names = ("sizes", "choices", "length", "shown_at", "judged_at")
+        return cls("mixture", **{name: look_up(name) for name in names}, task=task)
+
+    @property
+    def width(self) -> int:
+        return CHOICES
+
+    @property
+    def spec(self) -> EnvSpec:
+        actions = Discrete(((CHOICES,),) * NUM_AGENTS)
+        size = CHOICES + 1
+        return EnvSpec("probe/mixture", actions, size, NUM_AGENTS * size, (0, 1, 2))
+
+    def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
+        rules = {Probe: Probe, Value: Value, Roles: Roles}
+        worth = [rules[type(game)].judge(self, state, action) for game in GAMES]
+        return jnp.stack(worth)[self.task]
+
+    def observe(self, state: Cue) -> Observation:
+        action_mask = jnp.arange(CHOICES) < jnp.asarray(self.choices)[:, None]
+        return super().observe(state)._replace(action_mask=action_mask)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A batch of the discrete probes; the task stands in the state and outlives episodes."""
+
+    num_envs: int
+    task: Any = 0
+    """What `reset` begins with."""
+    jittable = True
+
+    @property
+    def spec(self) -> EnvSpec:
+        return AnyProbe.of(0).spec
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        games, step = VmapEnv(AnyProbe.of(self.task), self.num_envs).reset(key)
+        return (jnp.asarray(self.task), games), step
+
+    def step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
+        task, games = state
+        games, step = VmapEnv(AnyProbe.of(task), self.num_envs).step(games, action)
+        return (task, games), step
