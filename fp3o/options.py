@@ -1,77 +1,78 @@
-"""Options of a task as text, `reward=sum,env.num_agents=3`, and back."""
+"""The grammar `name:key=value,key=value` of task variants and algorithms.
 
-from collections.abc import Iterable, Mapping
+A value is `true`, `false`, `none`, a number, a Python literal such as `(64, 64)` or `'a, b'`, or
+plain text. `write_options` writes what `parse_options` reads as the same values.
 
-from fp3o.errors import nearest
+    parse_options("default:reward=sum,env.size=(3, 4)")
+    # ("default", {"reward": "sum", "env.size": (3, 4)})
+"""
 
-Value = bool | int | float | str | None
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-WORDS: Mapping[str, Value] = {"true": True, "false": False, "none": None}
-"""Values that have a word."""
+from fp3o.errors import SettingError
 
-INSIDE = "env."
-"""What begins the names of the options that are the environment's own."""
+CONSTANTS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
+_KEY = r"[A-Za-z_][\w.]*\s*="
 
-def parse(text: str) -> dict[str, Value]:
-    """Options by name; a value is true, false, none, a whole number, a number, or else a text."""
-    options: dict[str, Value] = {}
-    for part in text.split(",") if text else ():
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not (name and equals):
-            raise ValueError(f"an option is written name=value, got {part!r} in {text!r}")
-        if name in options:
-            raise ValueError(f"option {name!r} is given twice in {text!r}")
-        options[name] = _read(value)
-    return options
+_TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[][(){},]""")
+"""A quoted text, a bracket or a comma."""
+
+_PLAIN_TEXT = re.compile(r"[\w.+/-]+")
 
 
-def write(options: Mapping[str, Value]) -> str:
-    """The text that `parse` reads as these options."""
-    return ",".join(f"{name}={_say(name, value)}" for name, value in options.items())
+def parse_options(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a text into its name and its options; the name itself may contain colons."""
+    found = re.search(rf":\s*(?={_KEY})", text)
+    if found is None:
+        return text, {}
+    options: dict[str, Any] = {}
+    for part in _split(text[found.end() :]):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key in options:
+            raise SettingError(f"option {key!r} is given twice in {text!r}")
+        options[key] = read_value(value)
+    return text[: found.start()], options
 
 
-def of_variant(
-    variant: str, known: Iterable[str]
-) -> tuple[dict[str, Value], tuple[tuple[str, Value], ...]]:
-    """The options of a variant `default:...`: ours, and the environment's in alphabetical order."""
-    rules, _, text = variant.partition(":")
-    if rules != "default":
-        raise ValueError(f"unknown variant {rules!r}: {nearest(rules, ['default'])}")
-    ours, theirs, known = {}, {}, tuple(known)
-    for name, value in parse(text).items():
-        if name.startswith(INSIDE):
-            theirs[name.removeprefix(INSIDE)] = value
-        elif name in known:
-            ours[name] = value
-        else:
-            allowed = {*known, f"{INSIDE}{name}"}
-            raise ValueError(f"unknown option {name!r}: {nearest(name, allowed)}")
-    return ours, tuple(sorted(theirs.items()))
+def write_options(name: str, options: Mapping[str, Any]) -> str:
+    """Write a name and its options as text; without options, the name alone."""
+    written = ",".join(f"{key}={_write_value(key, value)}" for key, value in options.items())
+    return f"{name}:{written}" if written else name
 
 
-def to_variant(ours: Mapping[str, Value], theirs: Iterable[tuple[str, Value]]) -> str:
-    """The variant with these options, in the one form that `spec.name` has."""
-    inside = {f"{INSIDE}{name}": value for name, value in sorted(theirs)}
-    text = write({**ours, **inside})
-    return f"default:{text}" if text else "default"
-
-
-def _read(text: str) -> Value:
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for kind in (int, float):
+def read_value(text: str) -> Any:
+    """Read the value of an option; what is not a constant, number or literal is plain text."""
+    if text.lower() in CONSTANTS:
+        return CONSTANTS[text.lower()]
+    for read in (ast.literal_eval, float):
         try:
-            return kind(text)
-        except ValueError:
+            return read(text)
+        except (ValueError, SyntaxError):
             pass
     return text
 
 
-def _say(name: str, value: Value) -> str:
-    words = {id(known): word for word, known in WORDS.items()}
-    text = words.get(id(value)) or str(value)
-    if set(text) & set(",=") or text != text.strip() or _read(text) != value:
-        # Also a text that looks like a number would come back as one.
-        raise ValueError(f"option {name} cannot be written: {value!r} would not be read back")
+def _split(text: str) -> Iterator[str]:
+    """Split at commas that a key follows, except inside brackets and quotes."""
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "([{") - (token[0] in ")]}")
+        if token[0] == "," and depth <= 0 and re.match(rf"\s*{_KEY}", text[token.end() :]):
+            yield text[start : token.start()]
+            start = token.end()
+    yield text[start:]
+
+
+def _write_value(key: str, value: Any) -> str:
+    names = {repr(constant): name for name, constant in CONSTANTS.items()}
+    text = value if isinstance(value, str) else names.get(repr(value), repr(value))
+    if isinstance(value, str) and not (_PLAIN_TEXT.fullmatch(text) and read_value(text) == value):
+        text = repr(value)
+    # The representations are compared: 1, 1.0 and True are equal.
+    if repr(read_value(text)) != repr(value):
+        raise SettingError(f"option {key} cannot be written as text: {value!r}")
     return text

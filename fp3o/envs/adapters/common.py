@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fp3o.envs.adapters.variants import EnvArguments, read_variant, write_variant
 from fp3o.envs.api import Env
 from fp3o.errors import nearest
-from fp3o.options import Value, of_variant, to_variant
 
 REWARDS = ("mean", "sum", "own")
 
@@ -26,7 +26,7 @@ class Foreign(Env):
     reward: str = "mean"
     outcomes: tuple[str, ...] = ()
     """Numbers that an episode ends with, by the names its library gives them."""
-    options: tuple[tuple[str, Value], ...] = ()
+    options: EnvArguments = ()
     made: Any = None
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Foreign(Env):
     @classmethod
     def of(cls, name: str, variant: str) -> Any:
         """A game by its name and options, as in `default:reward=sum,env.num_agents=3`."""
-        ours, options = of_variant(variant, ("reward", "outcomes"))
+        ours, options = read_variant(variant, ("reward", "outcomes"))
         outcomes = tuple(filter(None, str(ours.get("outcomes", "")).split("+")))
         return cls(name, str(ours.get("reward", cls.reward)), outcomes, options)
 
@@ -45,7 +45,7 @@ class Foreign(Env):
         """The options as text."""
         ours = {} if self.reward == type(self).reward else {"reward": self.reward}
         told = {"outcomes": "+".join(self.outcomes)} if self.outcomes else {}
-        return to_variant(ours | told, self.options)
+        return write_variant(ours | told, self.options)
 
     def paid(self, own: Float[Array, " n"]) -> Float[Array, " n"]:
         """What each agent is paid, of what all have earned."""

@@ -21,9 +21,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
+from fp3o.envs.adapters.variants import EnvArguments, read_variant, write_variant
 from fp3o.envs.api import HostEnv, VecEnv
-from fp3o.envs.rendering import captioned, drawn, without_screen
-from fp3o.options import Value, of_variant, to_variant
+from fp3o.envs.rendering import add_caption, rendered_frame, without_display
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.types import TimeStep
 
@@ -111,8 +111,8 @@ class Gyms(VecEnv):
         Of a moment that has passed, it is the last picture that was taken.
         """
         if self._envs[0].render_mode and self._newest(state):
-            self._shot = drawn(self._envs[0].render)
-        return None if self._shot is None else captioned(self._shot, caption)
+            self._shot = rendered_frame(self._envs[0].render)
+        return None if self._shot is None else add_caption(self._shot, caption)
 
     def _newest(self, state: Standing) -> bool:
         return np.array_equal(state.moment, self._moment)
@@ -167,14 +167,14 @@ class Gymnasium(HostEnv):
 
     name: str
     renderable = True
-    options: tuple[tuple[str, Value], ...] = ()
+    options: EnvArguments = ()
     render_mode: str | None = None
     """`rgb_array`: environments have pictures."""
 
     @property
     def variant(self) -> str:
         """The options as text."""
-        return to_variant({}, self.options)
+        return write_variant({}, self.options)
 
     @property
     def max_episode_steps(self) -> int:
@@ -200,7 +200,7 @@ class Gymnasium(HostEnv):
 
         options: dict[str, Any] = dict(self.options)
         if self.render_mode:
-            without_screen()
+            without_display()
             options["render_mode"] = self.render_mode
         try:
             # Its checker warns of what is not our business, at every step.
@@ -229,7 +229,7 @@ class Gymnasium(HostEnv):
 
 def make(name: str, variant: str = "default") -> Gymnasium:
     """A task by its name and options, as in `default:env.g=9.81`."""
-    _, options = of_variant(variant, ())
+    _, options = read_variant(variant, ())
     return Gymnasium(name, options)
 
 

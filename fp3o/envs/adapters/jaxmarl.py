@@ -36,10 +36,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Foreign, alike, flat
+from fp3o.envs.adapters.variants import EnvArguments
 from fp3o.envs.api import Observation
-from fp3o.envs.rendering import captioned
+from fp3o.envs.rendering import add_caption
 from fp3o.errors import MissingExtraError, nearest
-from fp3o.options import Value
 from fp3o.spec import Box, Discrete, EnvSpec
 
 FAMILY = "jaxmarl"
@@ -133,7 +133,7 @@ class JaxMarl(Foreign):
 
     def render(self, state: Scene, caption: str) -> np.ndarray:
         """The positions of agents and landmarks, or of both sides."""
-        return captioned(picture(self.env, state.inner), caption)
+        return add_caption(picture(self.env, state.inner), caption)
 
     def _scene(self, inner: Any, obs: Any, alive: Array, outcome: Array) -> Scene:
         inner = jax.tree.map(jnp.asarray, inner)
@@ -354,7 +354,7 @@ def picture(env: Any, inner: Any) -> np.ndarray:
 
 
 @cache
-def _environment(name: str, options: tuple[tuple[str, Value], ...]) -> Any:
+def _environment(name: str, options: EnvArguments) -> Any:
     package = library()
     if name not in package.registered_envs:
         raise ValueError(

@@ -28,10 +28,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from PIL import Image
 
 from fp3o.envs.adapters.common import UNKNOWN_LIMIT, Foreign, alike, flat
+from fp3o.envs.adapters.variants import EnvArguments
 from fp3o.envs.api import Observation
-from fp3o.envs.rendering import captioned
+from fp3o.envs.rendering import add_caption
 from fp3o.errors import MissingExtraError, nearest
-from fp3o.options import Value
 from fp3o.spec import Box, Discrete, EnvSpec
 
 FAMILY = "jumanji"
@@ -150,7 +150,7 @@ class Jumanji(Foreign):
 
     def render(self, state: Scene, caption: str) -> np.ndarray:
         """Jumanji's own rendering."""
-        return captioned(picture(self.env, state.inner), caption)
+        return add_caption(picture(self.env, state.inner), caption)
 
     def _obs(self, shown: Any) -> Float[Array, "n f"]:
         own, whole = self._view
@@ -249,7 +249,7 @@ def picture(env: Any, inner: Any) -> np.ndarray:
 
 
 @cache
-def _environment(name: str, options: tuple[tuple[str, Value], ...]) -> Any:
+def _environment(name: str, options: EnvArguments) -> Any:
     package, known = library(), names()
     if name not in known:
         raise ValueError(

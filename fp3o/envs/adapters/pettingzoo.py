@@ -24,7 +24,7 @@ from typing import Any
 from fp3o.envs.adapters.pettingzoo_spaces import Facts, _Gently, look
 from fp3o.envs.adapters.pettingzoo_worker import Launch, build
 from fp3o.envs.api import HostEnv
-from fp3o.envs.rendering import without_screen
+from fp3o.envs.rendering import without_display
 from fp3o.envs.workers.in_process import InProcessPool
 from fp3o.envs.workers.protocol import Timeouts
 from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
@@ -127,7 +127,7 @@ class PettingZoo(HostEnv):
             patience = self.patience._replace(restarts=0) if stop else self.patience
             return PooledVecEnv(spec, WorkerPool(launch, buffer_spec(spec), num_envs, patience))
         if self.render_mode and num_envs == 1:
-            without_screen()
+            without_display()
             kwargs["render_mode"] = self.render_mode
         return PooledVecEnv(
             spec, InProcessPool(Launch(self.make, kwargs, layout), buffer_spec(spec), num_envs)

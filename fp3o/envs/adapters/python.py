@@ -7,9 +7,9 @@ from typing import Any
 
 from jaxtyping import Array, PRNGKeyArray
 
+from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.api import Env, HostEnv, Observation
 from fp3o.imports import load
-from fp3o.options import of_variant, to_variant
 from fp3o.spec import EnvSpec
 
 FAMILY, OBJECTS = "python", "own"
@@ -56,8 +56,8 @@ def make(path: str, variant: str = "default") -> Env | HostEnv:
     It says in `max_episode_steps` how long an episode can be. One that lives on the host has to bear the name
     that leads back to it by itself: its environments carry it, too.
     """
-    _, theirs = of_variant(variant, ())
-    name = f"{FAMILY}/{path}" + (f":{to_variant({}, theirs)}" if theirs else "")
+    _, theirs = read_variant(variant, ())
+    name = f"{FAMILY}/{path}" + (f":{write_variant({}, theirs)}" if theirs else "")
     found: Any = load(path)
     makes = isinstance(found, type) or (callable(found) and not hasattr(found, "spec"))
     game = found(**dict(theirs)) if makes else found

@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 
 from fp3o.envs.mpe.particles import LENGTH, NONE, Particle, Particles
+from fp3o.envs.rendering import ALERT, BLUE, GREEN, GRID, INK, ORANGE, PAPER, PURPLE, RED, TEAL
 
-INK, PAPER, GRID = "#2b2d33", "#fbfaf7", "#e4e1da"
-
-COLOURS = ("#d1495b", "#2a9d6f", "#2e6fbb")
+COLOURS = (RED, GREEN, BLUE)
 """Of the landmarks, and of the agents that are to reach them."""
 
-TEAM = ("#7b4fb5", "#d9822b", "#12869b")
+TEAM = (PURPLE, ORANGE, TEAL)
 """Of agents without a goal of their own."""
 
-ALARM = "#c1121f"
+ALARM = ALERT
 
 SAYS = {
     "simple_reference": "each must reach its ring, which only the other one knows",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs.rendering import drawn
+from fp3o.envs.rendering import rendered_frame
 from fp3o.envs.workers.protocol import (
     FailureCounts,
     InvalidReplyError,
@@ -58,7 +58,7 @@ class InProcessPool:
     def render(self) -> np.ndarray | None:
         """The first place's picture of itself, if it has one."""
         place: Any = self._places[0]
-        return drawn(place.render) if hasattr(place, "render") else None
+        return rendered_frame(place.render) if hasattr(place, "render") else None
 
     def _order(self, i: int, name: str, *args: Any) -> Reply:
         try:

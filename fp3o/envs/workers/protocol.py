@@ -52,7 +52,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
+from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 
 
 class WorkerPoolError(RuntimeError):
@@ -142,7 +142,7 @@ def reply_problem(answer: Any, form: Sequence[ArraySpec]) -> str | None:
     return None
 
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from fp3o.envs.api import VecEnv
-from fp3o.envs.rendering import captioned
+from fp3o.envs.rendering import add_caption
 from fp3o.envs.workers.in_process import InProcessPool
 from fp3o.envs.workers.pool import WorkerPool
 from fp3o.envs.workers.protocol import EnvPool, FailureCounts, StepReply, buffer_spec, stack_replies
@@ -24,12 +24,12 @@ from fp3o.spec import Box, EnvSpec
 from fp3o.types import TimeStep
 
 __all__ = [
-    "WorkerPool",
+    "EnvPool",
     "InProcessPool",
     "PooledVecEnv",
-    "EnvPool",
     "StepReply",
     "VecEnvState",
+    "WorkerPool",
     "buffer_spec",
     "stack_replies",
 ]
@@ -108,7 +108,7 @@ class PooledVecEnv(VecEnv):
         """
         if isinstance(self._crew, InProcessPool) and self.num_envs == 1 and self._newest(state):
             self._shot = self._crew.render()
-        return None if self._shot is None else captioned(self._shot, caption)
+        return None if self._shot is None else add_caption(self._shot, caption)
 
     def _move_on(self) -> None:
         self._moment = self._moment + np.array([0, 1])
