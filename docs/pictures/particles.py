@@ -28,14 +28,12 @@ def shot(name: str) -> np.ndarray:
     """A task after some steps."""
     task = get_task(f"mpe/{name}")
     env, game = task.vec_env(None, 1), task.env()
-    assert task.baselines is not None
-    assert task.render is not None
-    plan = jax.jit(task.baselines(game)["planner"])
+    plan = jax.jit({baseline.name: baseline.act for baseline in task.baselines(game)}["planner"])
     state, _ = env.reset(jax.random.key(KEY))
     for number in range(STEP):
         action = plan(jax.tree.map(lambda x: x[0], state[0]), jax.random.key(number))
         state, _ = env.step(state, action[None])
-    return task.render(game, state, "played by the planner")
+    return env.render(state, "played by the planner")
 
 
 if __name__ == "__main__":

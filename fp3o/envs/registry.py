@@ -1,9 +1,10 @@
-"""The tasks by name: families found in the folders of `fp3o.envs`, and registered objects."""
+"""Tasks by name: families found in the folders of `fp3o.envs`, and registered objects."""
 
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
@@ -16,15 +17,16 @@ DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
 """What `fp3o train` trains when no task is named."""
 
 REGISTERED: dict[str, Task] = {}
-"""Tasks that are objects of this process."""
+"""Tasks made of objects of this process."""
 
 
 @cache
 def families() -> Mapping[str, Family]:
-    """Every family by name. Each folder beside this module lists its own in `tasks.FAMILIES`."""
+    """Every family by name, from `tasks.FAMILIES` of each folder beside this module."""
     package = __name__.rpartition(".")[0]
     folders = [info.name for info in iter_modules(import_module(package).__path__) if info.ispkg]
-    modules = [import_module(f"{package}.{name}.tasks") for name in folders if name != "workers"]
+    names = [f"{package}.{folder}.tasks" for folder in folders]
+    modules = [import_module(name) for name in names if find_spec(name)]
     return {family.name: family for module in modules for family in module.FAMILIES}
 
 
@@ -51,8 +53,8 @@ TASKS: Mapping[str, Task] = _Tasks()
 def register_env(env: Any) -> Task:
     """Make a task of an object: an `Env`, a PettingZoo `ParallelEnv`, or a function that makes one.
 
-    `fp3o.train(env)` does so by itself. Another process that resumes, evaluates or renders such a
-    run registers the object first: it has no import path by which it could be found.
+    `fp3o.train(env)` does so by itself. A process that resumes, evaluates or renders such a run
+    later registers the object first, because it has no import path by which it could be found.
     """
     env = env_of(env)
     name = env.spec.name
@@ -64,12 +66,12 @@ def get_task(name: str) -> Task:
     """A task by name; `pettingzoo:my_package.my_env:parallel_env` names one by import path."""
     if name in REGISTERED:
         return REGISTERED[name]
-    if name.partition("/")[0] == OBJECTS:
+    family, rest = _split(name)
+    if family == OBJECTS:
         raise SettingError(
             f"{name} is a Python object that this process does not know: call "
             "`fp3o.register_env(env)` first, or train it by its import path"
         )
-    family, _, rest = re.sub("[:/]", "/", name, count=1).partition("/")
     task = families()[family].get(rest) if family in families() and rest else None
     if task is None:
         raise SettingError(f"unknown task {name!r}: {nearest(name, TASKS)}")
@@ -77,17 +79,29 @@ def get_task(name: str) -> Task:
 
 
 def parse_task(text: str) -> tuple[Task, str | None]:
-    """The task and the variant of `task:variant`, the form that `EnvSpec.name` has."""
-    family = re.split("[:/]", text, maxsplit=1)[0]
-    if text.startswith(f"{family}:") and family in families():  # an import path has colons too
-        return get_task(text), None
+    """The task and the variant of `task:variant`, the form of `EnvSpec.name`."""
+    family, _ = _split(text)
     if text in REGISTERED:
         return REGISTERED[text], None
+    if text.startswith(f"{family}:") and family in families():  # an import path contains colons
+        return get_task(text), None
     name, _, variant = text.partition(":")
     return get_task(name), variant or None
+
+
+def imports_code(task: str) -> bool:
+    """Whether making a task imports code outside of fp3o, in any spelling of its name."""
+    family, _ = _split(task)
+    return family in families() and families()[family].imports_code
 
 
 def make(name: str, num_envs: int = 1, *, variant: str | None = None) -> VecEnv:
     """A batch of `num_envs` environments of a task, `mpe/simple_spread` or `smac/3m:smac`."""
     task, named = parse_task(name)
     return task.vec_env(variant or named, num_envs)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The family and the rest of `family/rest` or `family:rest`."""
+    family, *rest = re.split("[:/]", name, maxsplit=1)
+    return family, "".join(rest)

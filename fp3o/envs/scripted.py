@@ -1,6 +1,5 @@
-"""Playing with scripted policies, which may look behind the scenes, for comparison."""
+"""Episodes of scripted policies, which may use the full state: the baselines of a task."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,36 +8,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from fp3o.envs.api import Env
+from fp3o.envs.task import ScriptedPolicy
 
-Rule = Callable[[Any, PRNGKeyArray], Array]
-"""The team's actions in a state of the game."""
-
-CHUNK = 32
-"""Episodes played at once: few enough for the plans of the particles' planner to stay in the
-cache."""
+EPISODES_AT_ONCE = 32
+"""Episodes run in parallel: few enough for the plans of the particle planner to stay in cache."""
 
 
-@partial(jax.jit, static_argnames=("game", "rule", "episodes", "limit"))
-def play(
-    game: Env, rule: Rule, key: PRNGKeyArray, episodes: int, limit: int
+@partial(jax.jit, static_argnames=("env", "act", "episodes"))
+def run_scripted(
+    env: Env, act: ScriptedPolicy, key: PRNGKeyArray, episodes: int
 ) -> tuple[Float[Array, " e"], Float[Array, "e o"]]:
-    """The return of one agent, Σ_t mean_i r_i, in each of some episodes, and their outcomes."""
-    names = game.spec.episode_metrics
+    """Returns per agent, Σ_t mean_i r_i, and episode metrics of a number of episodes."""
 
-    def step(now: tuple[Any, Array], key: PRNGKeyArray) -> tuple[tuple[Any, Array], Array]:
-        state, playing = now
-        new, reward, terminated, truncated = game.step(state, rule(state, key), key)
-        new = jax.tree.map(lambda x, y: jnp.where(playing, x, y), new, state)
-        earned = jnp.where(playing, reward.mean(), 0.0)
-        return (new, playing & ~(terminated | truncated)), earned
+    def step(carry: tuple[Any, Array], key: PRNGKeyArray) -> tuple[tuple[Any, Array], Array]:
+        state, running = carry
+        new, reward, terminated, truncated = env.step(state, act(state, key), key)
+        new = jax.tree.map(lambda x, y: jnp.where(running, x, y), new, state)
+        reward = jnp.where(running, reward.mean(), 0.0)
+        return (new, running & ~(terminated | truncated)), reward
 
     def episode(key: PRNGKeyArray) -> tuple[Array, Array]:
-        keys = jax.random.split(key, limit + 1)
-        begun = game.reset(keys[0]), jnp.ones((), bool)
-        (last, _), earned = jax.lax.scan(step, begun, keys[1:])
-        outcome = game.episode_metrics(last) if names else jnp.zeros(0)  # pyright: ignore
-        return earned.sum() / game.spec.reward_sum_over, outcome
+        keys = jax.random.split(key, env.max_episode_steps + 1)
+        first = env.reset(keys[0]), jnp.ones((), bool)
+        (last, _), rewards = jax.lax.scan(step, first, keys[1:])
+        return rewards.sum() / env.spec.reward_sum_over, env.episode_metrics(last)
 
-    keys = jax.random.split(key, (-(-episodes // CHUNK), CHUNK))
-    returns, outcomes = jax.lax.map(jax.vmap(episode), keys)
-    return returns.reshape(-1)[:episodes], outcomes.reshape(keys.size, len(names))[:episodes]
+    keys = jax.random.split(key, (-(-episodes // EPISODES_AT_ONCE), EPISODES_AT_ONCE))
+    returns, metrics = jax.lax.map(jax.vmap(episode), keys)
+    metrics = metrics.reshape(keys.size, len(env.spec.episode_metrics))
+    return returns.reshape(-1)[:episodes], metrics[:episodes]

@@ -1,48 +1,71 @@
-"""Tasks: a name, the environments behind it, their presets and baselines."""
+"""Tasks: a name, the environments behind it, its presets and baselines."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from jaxtyping import Array, PRNGKeyArray
 
 from fp3o.envs.api import Env, HostEnv, VecEnv
 from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError, nearest
 from fp3o.spec import EnvSpec
 
-Settings = Mapping[str, Any]
-"""Settings of a run by name, as in a preset."""
+Preset = Mapping[str, Any]
+"""Settings of a run by name."""
 
-Scripted = Callable[..., Any]
-"""Environment state and random key -> the team's actions: a policy that may use the full state."""
+ScriptedPolicy = Callable[[Any, PRNGKeyArray], Array]
+"""The team's actions `(n, d)` from the state of an `Env` and a random key."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A scripted policy, which may use the full state, to compare learned policies with."""
+
+    name: str
+    title: str
+    summary: str
+    act: ScriptedPolicy
+
+
+def _no_baselines(env: Any) -> Sequence[Baseline]:
+    return ()
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of tasks, `name/...`; every folder of `fp3o.envs` lists its own in `tasks.FAMILIES`."""
+    """A family of tasks, `name/...`, listed in `tasks.FAMILIES` of its folder in `fp3o.envs`."""
 
     name: str
     summary: str
     get: "Callable[[str], Task | None]"
-    """The task of a name without the family; None: there is no such task."""
+    """Look up a task by its name without the family; None: there is no such task."""
     listed: tuple[str, ...] = ()
     """Names that `fp3o list` shows; a family may know more."""
     imports_code: bool = False
-    """Whether names are import paths, so that making a task runs code of somebody else's."""
+    """Whether names are import paths, so that making a task runs code outside of fp3o."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A named task; of its `variants` (sets of rules) the first one is the default."""
+    """A named task. The first of its `variants` (versions of the rules) is the default."""
 
     name: str
     summary: str
     build: Callable[[str], Env | HostEnv]
     """Makes the environment of a variant."""
     variants: tuple[str, ...] = ("default",)
-    baselines: Callable[[Any], Mapping[str, Scripted]] | None = None
-    presets: Mapping[str, Settings] = field(default_factory=dict)
+    baselines: Callable[[Any], Sequence[Baseline]] = _no_baselines
+    """Scripted policies for an environment of this task."""
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+    """Settings by preset name; the first one is the default."""
     max_parallel: int = 500
     """Most episodes to evaluate at once."""
+    title: str = ""
+    """Name in figures and tables; by default `name`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.name)
 
     def env(self, variant: str | None = None) -> Env | HostEnv:
         """The environment of a variant; some variants take options, as in `paper:obsk=2`."""
@@ -69,7 +92,7 @@ class Task:
         """Whether episodes can be rendered."""
         return self.env(variant).renderable
 
-    def preset(self, name: str | None = None) -> Settings:
+    def preset(self, name: str | None = None) -> Preset:
         """A preset by name; without a name the default one."""
         if name is None:
             return next(iter(self.presets.values()), {})

@@ -16,7 +16,7 @@ import numpy as np
 
 from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.registry import REGISTERED, families, get_task, parse_task
-from fp3o.envs.scripted import play
+from fp3o.envs.scripted import run_scripted
 from fp3o.envs.task import Task
 from fp3o.envs.vectorise import vectorise
 from fp3o.policy import Policy, is_run
@@ -90,18 +90,17 @@ def summary(played: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
 def baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
     """What the task's scripted policies earn, to compare a trained team with."""
     description = get_task(task)
-    if description.baselines is None:
-        return {}
-    game: Any = description.env(variant)
+    env: Any = description.env(variant)
     key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
-    names = game.spec.outcomes
+    names = env.spec.episode_metrics
     return {
-        name: summary(
-            EvalEpisodes(*play(game, rule, key, episodes, description.max_episode_steps(variant))),
-            names,
-        )
-        | {"episodes": episodes}
-        for name, rule in description.baselines(game).items()
+        baseline.name: {
+            **summary(EvalEpisodes(*run_scripted(env, baseline.act, key, episodes)), names),
+            "episodes": episodes,
+            "title": baseline.title,
+            "summary": baseline.summary,
+        }
+        for baseline in description.baselines(env)
     }
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from fp3o.envs.api import Env, HostEnv
 from fp3o.envs.mamujoco import catalogue as bodies
-from fp3o.envs.task import Family, Settings, Task
+from fp3o.envs.task import Family, Preset, Task
 
 
 def _body(name: str) -> Task | None:
@@ -27,7 +27,7 @@ def _mujoco(name: str, variant: str) -> Env | HostEnv:
     return make(name, variant)
 
 
-BODIES: Settings = {
+BODIES: Preset = {
     "variant": "paper",
     "num_envs": 4,
     "rollout": 1000,
@@ -57,7 +57,7 @@ TIGHT = ("Walker2d", "Hopper")
 """Bodies whose ratios are clipped at 0.05 instead of 0.2."""
 
 
-def body(name: str, agents: int, in_paper: bool) -> Mapping[str, Settings]:
+def body(name: str, agents: int, in_paper: bool) -> Mapping[str, Preset]:
     """The presets of a MuJoCo task.
 
     Under partial sharing the authors' release multiplies the learning rate of the policy's last

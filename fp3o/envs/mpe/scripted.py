@@ -33,6 +33,7 @@ from fp3o.envs.mpe.particles import (
     advance,
     targets,
 )
+from fp3o.envs.task import Baseline
 from fp3o.spec import Discrete
 
 Policy = Callable[[Particles, PRNGKeyArray], Int[Array, "n d"]]
@@ -157,11 +158,22 @@ class Mover:
         return self.game.write(move, jnp.where(self.talks, state.goal[::-1], 0))
 
 
-def scripted(game: Particle) -> dict[str, Policy]:
-    """The policies by name."""
-    return {
-        "random": Random(game),
-        "still": Still(game),
-        "blind": Mover(game, blind, talks=False),
-        "planner": Mover(game, informed, talks=True),
-    }
+def baselines(env: Particle) -> tuple[Baseline, ...]:
+    """The scripted policies of a particle task."""
+    return (
+        Baseline(
+            "random", "random actions", "any available action, all equally likely", Random(env)
+        ),
+        Baseline(
+            "still", "standing still", "no agent moves; speakers always send the first message",
+            Still(env),
+        ),
+        Baseline(
+            "blind", "best blind policy", "takes the best positions without knowing any goal",
+            Mover(env, blind, talks=False),
+        ),
+        Baseline(
+            "planner", "planner", "observes the full state and plans four steps ahead",
+            Mover(env, informed, talks=True),
+        ),
+    )  # fmt: skip

@@ -5,17 +5,17 @@ from functools import partial
 
 from fp3o.envs.mpe import scenarios as mpe
 from fp3o.envs.mpe import scripted as mpe_scripted
-from fp3o.envs.task import Family, Settings, Task
+from fp3o.envs.task import Family, Preset, Task
 
 
 def _particle(name: str, summary: str) -> Task:
     return Task(
         f"mpe/{name}", summary, partial(mpe.particle, name), mpe.VARIANTS,
-        mpe_scripted.scripted, PRESETS[f"mpe/{name}"],
+        mpe_scripted.baselines, PRESETS[f"mpe/{name}"],
     )  # fmt: skip
 
 
-PARTICLES: Settings = {
+PARTICLES: Preset = {
     "num_envs": 128,
     "rollout": 25,
     "minibatches": 1,
@@ -38,7 +38,7 @@ PARTICLES: Settings = {
 }
 """What the particle tasks have in common."""
 
-PRESETS: Mapping[str, Mapping[str, Settings]] = {
+PRESETS: Mapping[str, Mapping[str, Preset]] = {
     "mpe/simple_speaker_listener": {
         # One network for unequal agents needs to know whose turn it is, hence the agent's one-hot.
         "paper": {**PARTICLES, "steps": 2_000_000, "epochs": 15, "agent_id": True},

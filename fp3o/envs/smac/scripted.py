@@ -1,6 +1,5 @@
 """Teams that follow a rule: what learning is compared with."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -9,18 +8,29 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.smac.env import SmacEnv, State
 from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
+from fp3o.envs.task import Baseline
 
-Rule = Callable[[State, PRNGKeyArray], Int[Array, "a 1"]]
 
-
-def scripted(game: SmacEnv) -> Mapping[str, Rule]:
-    """The rules by name."""
-    return {
-        "random": lambda state, key: at_random(game, state, key),
-        "nearest": lambda state, key: attack(game, state, _away(game, state)),
-        "focus": lambda state, key: attack(game, state, _weakness(game, state)),
-        "kite": lambda state, key: kite(game, state),
-    }
+def baselines(game: SmacEnv) -> tuple[Baseline, ...]:
+    """The scripted policies of an environment."""
+    return (
+        Baseline(
+            "random", "random actions", "any available action, all equally likely",
+            lambda state, key: at_random(game, state, key),
+        ),
+        Baseline(
+            "nearest", "attack the nearest", "every unit attacks the nearest enemy",
+            lambda state, key: attack(game, state, _away(game, state)),
+        ),
+        Baseline(
+            "focus", "focus fire", "every unit attacks the weakest enemy in range",
+            lambda state, key: attack(game, state, _weakness(game, state)),
+        ),
+        Baseline(
+            "kite", "kiting", "attacks, and steps back while the weapon is not ready",
+            lambda state, key: kite(game, state),
+        ),
+    )  # fmt: skip
 
 
 def at_random(game: SmacEnv, state: State, key: PRNGKeyArray) -> Int[Array, "a 1"]:

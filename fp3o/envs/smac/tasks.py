@@ -1,12 +1,12 @@
 """The SMAC-style tasks and their presets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from fp3o.envs.api import Env
 from fp3o.envs.smac import maps as battles
-from fp3o.envs.task import Family, Scripted, Settings, Task
+from fp3o.envs.task import Family, Baseline, Preset, Task
 
 
 def _skirmish(name: str) -> Task | None:
@@ -25,13 +25,13 @@ def _battle(name: str, variant: str) -> Env:
     return smac_env(name, variant)
 
 
-def _rules(game: Any) -> Mapping[str, Scripted]:
-    from fp3o.envs.smac.scripted import scripted
+def _rules(game: Any) -> Sequence[Baseline]:
+    from fp3o.envs.smac.scripted import baselines
 
-    return scripted(game)
+    return baselines(game)
 
 
-BATTLES: Settings = {
+BATTLES: Preset = {
     "variant": "paper",
     "num_envs": 8,
     "rollout": 400,
@@ -77,11 +77,11 @@ WITHOUT_MEMORY = ("corridor", "6h_vs_8z")
 CAREFUL = ("5m_vs_6m", "3s5z_vs_3s6z")
 """Maps on which ratios are clipped at 0.05 instead of 0.2."""
 
-MANY: Settings = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every": 10}
+MANY: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every": 10}
 """Battles on an accelerator: short rollouts of many environments, four times the paper's batch."""
 
 
-def battle(name: str, agents: int) -> Mapping[str, Settings]:
+def battle(name: str, agents: int) -> Mapping[str, Preset]:
     """The presets of a map: the paper's, and the same for many environments at once."""
     clip = 0.05 if name in CAREFUL else 0.2
     memory = {"gru_size": 0, "sequence_length": 1} if name in WITHOUT_MEMORY else {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fp3o.envs.task import Family, Settings, Task
+from fp3o.envs.task import Family, Preset, Task
 from fp3o.envs.toys import matrix as matrices
 from fp3o.envs.toys.probe import PROBES
 
@@ -32,7 +32,7 @@ def _matrix(name: str) -> Task | None:
     return Task(f"{matrices.FAMILY}/{name}", summary, lambda _: game, presets=MATRIX)
 
 
-MATRIX: Mapping[str, Settings] = {
+MATRIX: Mapping[str, Preset] = {
     # Policies that begin with strong preferences: about half of the seeds find the best pair, so
     # the best of eight is it. From equal chances hardly any seed does.
     "decided": {

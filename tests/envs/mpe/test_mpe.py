@@ -65,7 +65,7 @@ def test_equals_mpe2(name: str) -> None:
         if game.solid:  # crowded, so that agents touch
             for agent in world.agents:
                 agent.state.p_pos *= 0.3
-            seen = {a: env.unwrapped.observations(a) for a in env.agents}
+            seen = {a: env.unwrapped.observe(a) for a in env.agents}
         goal = [NONE] * len(world.agents)
         for agent in world.agents:
             if getattr(agent, "_goal_a", None) is not None:
@@ -126,7 +126,7 @@ def test_facts(game: Particle) -> None:
     env = VmapEnv(game, 4)
     state, _ = jax.jit(env.reset)(KEY)
     _, timestep = jax.jit(env.step)(state, jnp.zeros((4, *np.shape(wide)), int))
-    assert timestep.reward.shape == (4, spec.num_agents) and not timestep.start.any()
+    assert timestep.reward.shape == (4, spec.num_agents) and not timestep.episode_start.any()
 
 
 def test_sizes_and_padding() -> None:

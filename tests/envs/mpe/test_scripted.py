@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.envs.mpe.particles import LENGTH, Particle, Particles
+from fp3o.envs.mpe.particles import Particle, Particles
 from fp3o.envs.mpe.render import picture
 from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle
-from fp3o.envs.mpe.scripted import TRIANGLE, Policy, blind, scripted
-from fp3o.envs.scripted import play
+from fp3o.envs.mpe.scripted import TRIANGLE, Policy, baselines, blind
+from fp3o.envs.scripted import run_scripted
 
 KEY = jax.random.key(0)
 GAMES = [particle(name, variant) for name in SCENARIOS for variant in VARIANTS]
@@ -33,16 +33,21 @@ exactly where distances are squared, 25·2·(1 + reach²)/3. Those of simple_spr
 """
 
 
+def acts(game: Particle) -> dict[str, Policy]:
+    """The scripted policies by name."""
+    return {baseline.name: baseline.act for baseline in baselines(game)}
+
+
 def earned(game: Particle, policy: Policy, episodes: int) -> np.ndarray:
     """The returns of some episodes."""
-    return np.asarray(play(game, policy, KEY, episodes, LENGTH)[0])
+    return np.asarray(run_scripted(game, policy, KEY, episodes)[0])
 
 
 @pytest.mark.parametrize("game", GAMES, ids=named)
 def test_returns_of_scripted_policies(game: Particle) -> None:
     """Within four standard errors of what they are known to earn; the planner may gain 0.2."""
     known = dict(zip(("still", "random", "blind", "planner"), RETURNS[game.spec.name], strict=True))
-    policies, episodes = scripted(game), 128 if game.solid else 320
+    policies, episodes = acts(game), 128 if game.solid else 320
     start = earned(game, policies["still"], 4096)
     assert abs(start.mean() - known["still"]) < 4 * start.std() / 64 + 0.05
     start = start[:episodes] - known["still"]
@@ -58,7 +63,7 @@ def test_returns_of_scripted_policies(game: Particle) -> None:
 @pytest.mark.parametrize("game", [g for g in GAMES if not g.solid], ids=named)
 def test_planner_ends_perfectly(game: Particle) -> None:
     """With fewer steps left than it looks ahead, no sequence of moves does better for anyone."""
-    policy, left = scripted(game)["planner"], 3
+    policy, left = acts(game)["planner"], 3
 
     def follow(state: Particles, act: Callable[[Particles, int], jax.Array]) -> jax.Array:
         total = jnp.zeros(2)
@@ -88,7 +93,7 @@ def test_planner_ends_perfectly(game: Particle) -> None:
 @pytest.mark.parametrize("game", GAMES, ids=named)
 def test_random_actions_are_legal_and_even(game: Particle) -> None:
     """Every choice that exists is taken equally often, no other is taken."""
-    policy, state = scripted(game)["random"], game.reset(KEY)
+    policy, state = acts(game)["random"], game.reset(KEY)
     drawn = np.asarray(jax.vmap(lambda key: policy(state, key))(jax.random.split(KEY, 4000)))
     for agent, sizes in enumerate(game.spec.actions.sizes):
         for part, size in enumerate(sizes):
@@ -102,7 +107,7 @@ def test_blind_agents_stay_where_they_want_to_be(game: Particle) -> None:
     state = game.reset(KEY)
     centre = jnp.tile(state.landmarks.mean(0), (len(game.kinds), 1))
     corners = game.rules.reach * jnp.asarray(TRIANGLE, jnp.float32)
-    stay = jax.jit(scripted(game)["blind"])
+    stay = jax.jit(acts(game)["blind"])
     places = [centre] if any(game.seekers) else [corners[::-1], -corners[:, ::-1], corners]
     for place in places:
         there = state._replace(position=place)
