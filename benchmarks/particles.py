@@ -19,7 +19,7 @@ from fp3o.runs.settings import from_preset, with_settings
 
 BASELINE = {
     "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,
-    "minibatches": 4, "hidden": (64, 64), "recurrent": 0, "chunk": None, "activation": "tanh",
+    "minibatches": 4, "hidden": (64, 64), "gru_size": 0, "sequence_length": None, "activation": "tanh",
     "layer_norm": False, "agent_id": False, "actor_lr": 2.5e-4, "critic_lr": 2.5e-4,
     "max_grad_norm": 0.5, "seeds": 1, "variant": "mpe2",
 }  # fmt: skip

@@ -56,8 +56,8 @@ def make_batch(
     see = setup.inputs
     trajectory = trajectory._replace(
         obs=see(trajectory.obs),
-        view=see(trajectory.critic_input),
-        final_view=see(trajectory.final_critic_input),
+        critic_input=see(trajectory.critic_input),
+        final_critic_input=see(trajectory.final_critic_input),
         action_mask=trajectory.action_mask & setup.spec.actions.mask,
     )
     critic_hidden = jnp.swapaxes(critic_hidden, 0, 1)
@@ -94,7 +94,7 @@ def make_batch(
     metrics = {
         "explained_variance": explained_variance(target, value_units),
         "value": value_units.mean(),
-        "advantage_size": living_mean(jnp.abs(advantage), alive),
+        "mean_abs_advantage": living_mean(jnp.abs(advantage), alive),
     }
     return batch, residual, jnp.swapaxes(hidden_states[:, :, -1], 0, 1), metrics
 

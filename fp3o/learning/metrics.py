@@ -42,12 +42,12 @@ def stage_metrics(
         "entropy": measure.living_mean(policy.entropy(), alive),
         "clip_fraction": (outside * alive).sum() / jnp.maximum(alive.sum(), 1.0),
         "ratio_quantiles": measure.quantiles(ratio, alive),
-        "others_quantiles": measure.quantiles(jnp.exp(others), alive),
+        "others_ratio_quantiles": measure.quantiles(jnp.exp(others), alive),
         "effective_sample_size": measure.effective_sample_size(after.sum(0)),
         "condition_new": (alive * ratio * jnp.exp(others) * advantage).sum(),
         "condition_old": (alive * ratio * advantage).sum(),
-        "certificate": condition_gap(after, others, advantage, alive),
-        "constraint": condition_gap(before, others, advantage, alive),
+        "condition_gap": condition_gap(after, others, advantage, alive),
+        "constraint_gap": condition_gap(before, others, advantage, alive),
         "pipeline_objective": pipeline_objectives(after, before, advantage, alive, partner),
     }
 

@@ -85,7 +85,7 @@ def critic_step(
         hparams.critic_lr, hparams.max_grad_norm,
     )  # fmt: skip
     log = {"value_loss": loss, "critic_grad_norm": grad_norm, "critic_steps": jnp.ones((), int)}
-    return learner._replace(critic=rows, critic_adam=adam, norm=norm), log
+    return learner._replace(critic=rows, critic_adam=adam, value_norm=norm), log
 
 
 def updated_agents(setup: Setup, stage: Stage) -> Bool[Array, " n"] | None:

@@ -74,14 +74,14 @@ def policy_iteration(
     progress, log = jax.lax.scan(stage_body, first, (stages, keys))
     # FP3O's condition is about the policies after the independent step, Algorithm 1, line 7.
     judged = 0 if row.schedule == "pipelines" else -1
-    certified = log["certificate"][judged] >= -TOLERANCE
+    certified = log["condition_gap"][judged] >= -TOLERANCE
     # An agent that was dead throughout has learned nothing: momentum must not move it either.
     moves = batch.alive.any(1) & (certified if row.on_failed_condition == "revert" else True)
     learner = revert_frozen(setup, first.learner, progress.learner, moves)
     log |= {
         "replay_error": jnp.abs(replay).max(),
-        "certified": certified,
-        "matched": certified == (log["constraint"][-1] >= -TOLERANCE),
+        "condition_holds": certified,
+        "condition_matches": certified == (log["constraint_gap"][-1] >= -TOLERANCE),
         "actor_steps": log["actor_steps"].sum(),
         "critic_steps": log["critic_steps"].sum(),
     }

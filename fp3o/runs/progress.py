@@ -88,8 +88,8 @@ def describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
                 words[name] = f"{words[name]}, {text}" if name in words else text
     if kls := [np.max(row["kl"][-1]) for row in rows if row.get("kl")]:
         words["KL"] = f"{np.max(kls):.4f}"
-    if any(row.get("certified") is not None for row in rows):
-        held = np.mean([bool(row.get("certified")) for row in rows])
+    if any(row.get("condition_holds") is not None for row in rows):
+        held = np.mean([bool(row.get("condition_holds")) for row in rows])
         words["condition"] = f"{100 * held:.0f} %"
     if replaced := max((row.get("env_restarts", 0) for row in rows), default=0):
         words["workers replaced"] = str(replaced)

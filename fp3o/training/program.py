@@ -62,7 +62,7 @@ def learn(
     batch, residual, hidden_state, judged = make_batch(
         setup, hparams, learner, trajectory, carry.critic_hidden
     )
-    score = judged["advantage_size"]
+    score = judged["mean_abs_advantage"]
     learner, improved = policy_iteration(setup, hparams, learner, batch, residual, score, key)
     metrics = (
         judged
@@ -70,7 +70,7 @@ def learn(
         | episodes(finished, trajectory.episode_metrics, setup.spec)
         | {"fault": first_fault(trajectory)}
     )
-    return learner, carry._replace(critic_hidden=hidden_state, tally=tally), metrics
+    return learner, carry._replace(critic_hidden=hidden_state, episode_stats=tally), metrics
 
 
 class Program:
@@ -174,6 +174,6 @@ class Program:
         # The learner is told only what it needs, and what the host plays with stays there.
         told = carry._replace(env_state=(), timestep=(), actor_hidden=())
         learner, told, metrics = self._learn(hparams, state.learner, trajectory, told, learn_key)
-        known = jax.tree.map(np.asarray, (told.critic_hidden, told.tally))
-        carry = carry._replace(critic_hidden=known[0], tally=known[1])
+        known = jax.tree.map(np.asarray, (told.critic_hidden, told.episode_stats))
+        carry = carry._replace(critic_hidden=known[0], episode_stats=known[1])
         return TrainState(learner, carry, key), metrics

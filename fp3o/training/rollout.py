@@ -131,7 +131,7 @@ def completed(setup: Setup, trajectory: Trajectory, last: TimeStep) -> Trajector
     """With the critic's view after the last step, where that is the only one that counts."""
     if bootstraps(setup):
         return trajectory
-    return trajectory._replace(final_view=final_view(setup, last)[None])
+    return trajectory._replace(final_critic_input=final_view(setup, last)[None])
 
 
 def final_view(setup: Setup, step: TimeStep) -> Any:

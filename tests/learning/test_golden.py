@@ -69,7 +69,7 @@ def test_iteration(algorithm: str, sharing: str, net: str) -> None:
 
 def variant(algorithm: str, sharing: str, actions: str = "discrete", **changes: Any) -> Case:
     """A case in float64, from the first iteration of training on."""
-    case = {k: changes.pop(k) for k in ("gru_size", "seed", "gate", "ghost") if k in changes}
+    case = {k: changes.pop(k) for k in ("recurrent", "seed", "gate", "ghost") if k in changes}
     rows = {f.name for f in dataclasses.fields(ALGORITHMS[algorithm])}
     options = {k: v for k, v in changes.items() if k in rows}
     config = {k: v for k, v in changes.items() if k not in rows}
@@ -82,7 +82,7 @@ def variant(algorithm: str, sharing: str, actions: str = "discrete", **changes: 
 OPEN, SHUT = [True, True], [True, False]
 VARIANTS = [
     variant("mappo", "partial", "box", head_lr_factor=3.0),
-    variant("fp3o", "custom", "box", std="exp", gate=OPEN),
+    variant("fp3o", "custom", "box", std_param="exp", gate=OPEN),
     variant("mappo", "islands", mask_value_loss=True, advantage_norm="team", minibatches=1),
     variant("coppo", "custom", surrogate="joint", advantage_norm="none", value_clip=None),
     variant("happo", "full", "multi", rounds=2),

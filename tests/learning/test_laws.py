@@ -193,11 +193,11 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
         # Agent 0's data for everyone; the log-probabilities are those of the tied policy.
         first = lambda x: jnp.repeat(x[:, :, :1], 3, axis=2)  # noqa: E731
         same = {
-            k: first(getattr(trajectory, k)) for k in ("obs", "critic_input", "action", "legal")
+            k: first(getattr(trajectory, k)) for k in ("obs", "critic_input", "action", "action_mask")
         }
         trajectory = trajectory._replace(
             **same,
-            final_view=first(trajectory.final_critic_input),
+            final_critic_input=first(trajectory.final_critic_input),
             log_prob=jnp.full((6, 4, 3), -0.69),
         )
         carry = carry._replace(env_state=None)
@@ -223,7 +223,7 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
     )
     turned = {
         k: getattr(trajectory, k)[:, :, order]
-        for k in ("obs", "critic_input", "final_view", "legal", "alive", "memory", "action", "log_prob",
+        for k in ("obs", "critic_input", "final_critic_input", "action_mask", "alive", "actor_hidden", "action", "log_prob",
                   "reward")
     }  # fmt: skip
     start = jax.tree.map(lambda x: x[order], state.learner)
@@ -243,7 +243,7 @@ def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
     config = TINY.replace(algorithm=algorithm, sharing="partial")
     many, one = Program(credit(), config, num_seeds=5), Program(credit(), config)
     together = many.init(10)
-    hparams = eqx.tree_at(lambda r: r.clip, many.hyperparameters(), jnp.linspace(0.1, 0.3, 5))
+    hparams = eqx.tree_at(lambda r: r.clip_range, many.hyperparameters(), jnp.linspace(0.1, 0.3, 5))
     for _ in range(2):
         together, metrics = many.iterate(together, hparams)
     for seed in range(5):
@@ -319,6 +319,6 @@ def test_a_shadow_step_is_measured_and_forgotten() -> None:
         gate = bool(seen["gate"][1])
         assert gate == known["gate"][1] and seen["actor_steps"] == known["actor_steps"]
         if not gate:  # the step itself would have moved the policies
-            assert known["matched"] and (seen["kl"][1] != known["kl"][1]).any()
+            assert known["condition_matches"] and (seen["kl"][1] != known["kl"][1]).any()
         gates.add(gate)
     assert gates == {False, True}

@@ -149,7 +149,7 @@ def test_time_limits_bootstrap_or_end() -> None:
             1
         ].delta
         if name == "bootstrap":
-            last = jnp.moveaxis(normalise(steps.final_view), 2, 0).reshape(3, 24, -1)
+            last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
             nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)
             out, _ = setup.critic(state.learner.critic)(last, *nothing)
             value = state.learner.value_norm.denormalise(out[..., 0], setup.critic_of_agent)

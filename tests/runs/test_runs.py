@@ -317,7 +317,7 @@ def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_displays(capsys: Any) -> None:
     """Lines hold steps, rate, time left, return with spread, KL and the condition."""
     status = Status("a task", 1000, 0, 2)
-    row = {"episode_return": 1.0, "kl": [[0.1, 0.2]], "certified": True}
+    row = {"episode_return": 1.0, "kl": [[0.1, 0.2]], "condition_holds": True}
     status.advance(500, [row, {**row, "episode_return": 3.0}])
     screen = display("plain")
     assert isinstance(screen, Plain)

@@ -43,7 +43,7 @@ class Options:
     rounds: int = 1
     clip_slope: float = 0.0
     critic_passes: int = 1
-    jittable: bool = False
+    correct_advantages: bool = False
     steps: str = "both"
     gated: bool = True
     dependent_epochs: int | None = None
@@ -57,7 +57,8 @@ TABLE = {
     "coppo": Options(surrogate="clip_product", refresh_ratios=True, inner_clip=0.5),
     "happo": Options(),
     "a2po": Options(
-        surrogate="clip_product", inner_clip=0.5, clip_slope=0.5, critic_passes=2, jittable=True
+        surrogate="clip_product", inner_clip=0.5, clip_slope=0.5, critic_passes=2,
+        correct_advantages=True,
     ),
     "fp3o": Options(),
 }
@@ -73,7 +74,7 @@ class Settings:
     widths: tuple[int, ...] | None
     """Choices of every sub-action; None: continuous actions."""
     options: Options
-    std: str = "sigmoid"
+    std_param: str = "sigmoid"
     sequence_length: int = 1
     epochs: int = 2
     bootstrap: bool = True
@@ -82,13 +83,13 @@ class Settings:
     advantage_norm: str = "agent"
     actor_lr: float = 1e-2
     critic_lr: float = 1e-2
-    clip: float = 0.2
+    clip_range: float = 0.2
     value_clip: float | None = None
-    entropy: float = 0.01
+    entropy_coef: float = 0.01
     gamma: float = 0.99
     gae_lambda: float = 0.95
     max_grad_norm: float = 10.0
-    huber: float = 10.0
+    huber_delta: float = 10.0
 
     @property
     def num_agents(self) -> int:
@@ -164,8 +165,8 @@ class Agent:
     def part(self, sequences: list[int], length: int) -> "Agent":
         """The rows of these chunks."""
         rows = [c * length + step for c in sequences for step in range(length)]
-        by_chunk = ("memory", "critic_memory")
-        return Agent(**{k: x[sequences if k in by_chunk else rows] for k, x in vars(self).items()})
+        by_sequence = ("hidden_state", "critic_hidden")
+        return Agent(**{k: x[sequences if k in by_sequence else rows] for k, x in vars(self).items()})
 
 
 # The value normaliser, returns and advantages ----------------------------------------------------
@@ -289,7 +290,7 @@ def stages_of(s: Settings, orders: list[list[int]]) -> list[Stage]:
     team = list(range(s.num_agents))
     alone: dict[int, list[int]] = {i: [] for i in team}
     others = {i: [j for j in team if j != i] for i in team}
-    clip = dict.fromkeys(team, s.clip)
+    clip = dict.fromkeys(team, s.clip_range)
     if s.algorithm in ("ippo", "mappo"):
         return [Stage(team, alone, clip, s.epochs)]
     if s.algorithm == "coppo":
@@ -316,7 +317,7 @@ def turns(s: Settings, order: list[int], sweep: int) -> list[Stage]:
         agents, before = order[done : done + size], order[:done]
         coupled = {i: [j for j in order if j != i] if sweep else before for i in agents}
         w = s.options.clip_slope
-        clip = {i: s.clip * (w * (order.index(i) + 1) / n + 1.0 - w) for i in agents}
+        clip = {i: s.clip_range * (w * (order.index(i) + 1) / n + 1.0 - w) for i in agents}
         stages.append(Stage(agents, coupled, clip, -(-s.epochs // s.options.rounds)))
         done += size
     return stages
@@ -337,7 +338,7 @@ def policy_of(
 def head_of(s: Settings, own: dict[str, Layer], out: Array, action_mask: Array) -> Policy:
     """The distribution that the outputs of the last layer stand for."""
     if s.widths is None:
-        return Gaussian(out, action_mask, own["output"]["log_std"], s.std)
+        return Gaussian(out, action_mask, own["output"]["log_std"], s.std_param)
     return Categorical(out, action_mask, s.widths)
 
 
@@ -361,7 +362,7 @@ def actor_loss(
         i: (found[i][0].log_prob(part[i].action) - part[i].log_prob) * part[i].alive for i in found
     }
     weight = weights(s.actor, stage.agents, {i: part[i].alive for i in stage.agents})
-    inner = None if s.options.inner_clip is None else s.options.inner_clip * s.clip
+    inner = None if s.options.inner_clip is None else s.options.inner_clip * s.clip_range
     loss, dlog_ratio = 0.0, {i: np.zeros_like(x) for i, x in log_ratio.items()}
     for i in stage.agents:
         others = frozen[i]
@@ -371,7 +372,7 @@ def actor_loss(
             s.options.surrogate, np.exp(log_ratio[i]), others, part[i].advantage, stage.clip[i],
             inner,
         )  # fmt: skip
-        loss -= float((weight[i] * (gain + s.entropy * found[i][0].entropy())).sum())
+        loss -= float((weight[i] * (gain + s.entropy_coef * found[i][0].entropy())).sum())
         dlog_ratio[i] -= weight[i] * own
         for j in stage.coupled[i]:
             if j in dlog_ratio:
@@ -379,7 +380,7 @@ def actor_loss(
     grads = zeros_like(params)
     for i, (policy, own, tape) in found.items():
         dlog_prob = dlog_ratio[i] * part[i].alive
-        dout, head = policy.back(part[i].action, dlog_prob, -s.entropy * weight[i])
+        dout, head = policy.back(part[i].action, dlog_prob, -s.entropy_coef * weight[i])
         layers = backward(s.actor, own, tape, dout)
         layers["output"] |= head
         add_gradient(grads, s.actor, i, layers)
@@ -394,7 +395,7 @@ def critic_loss(
     if not s.mask_value_loss:
         counts = {i: np.ones_like(alive) for i, alive in counts.items()}
     weight = weights(s.critic, stage.agents, counts)
-    width = s.clip if s.value_clip is None else s.value_clip
+    width = s.clip_range if s.value_clip is None else s.value_clip
     loss, grads = 0.0, zeros_like(params)
     for i in stage.agents:
         own = s.critic.own(params, i)
@@ -405,8 +406,8 @@ def critic_loss(
         mean, std = statistics(norm[s.critic.groups["output"][i]])
         target = (part[i].target - mean) / std
         near = old + np.clip(value - old, -width, width)
-        free, dfree = huber(target - value, s.huber)
-        held, _ = huber(target - near, s.huber)
+        free, dfree = huber(target - value, s.huber_delta)
+        held, _ = huber(target - near, s.huber_delta)
         inside = np.abs(value - old) <= width
         dvalue = np.where(inside, -dfree, np.where(free >= held, -dfree, 0.0))
         loss += float((weight[i] * np.maximum(free, held)).sum())
@@ -456,13 +457,13 @@ def iterate(
         log_ratio = after
     metrics |= {name: np.array([log[name] for log in logs]) for name in logs[0]}
     judged = 0 if s.algorithm == "fp3o" else -1  # FP3O's condition: after the independent step
-    certified = metrics["certificate"][judged] >= -1e-5
+    certified = metrics["condition_gap"][judged] >= -1e-5
     if s.options.on_failed_condition == "revert" and not certified:
         learner.actor, learner.actor_adam = first.actor, first.actor_adam
     rest_the_dead(s, learner, first, rollout.alive)
     metrics |= {
-        "certified": certified,
-        "matched": certified == (metrics["constraint"][-1] >= -1e-5),
+        "condition_holds": certified,
+        "condition_matches": certified == (metrics["constraint_gap"][-1] >= -1e-5),
         "actor_steps": metrics["actor_steps"].sum(),
         "critic_steps": metrics["critic_steps"].sum(),
     }
@@ -503,7 +504,7 @@ def run_stage(
         for i in stage.agents
     }
     own = [replace(agent) for agent in agents]
-    if s.options.jittable:
+    if s.options.correct_advantages:
         turn = [own[i] for i in stage.agents]
         estimate(s, turn, [np.minimum(1.0, frozen[i]) for i in stage.agents], envs)
     log = Log()
@@ -590,7 +591,7 @@ def judgement(agents: list[Agent], raw: list[Array]) -> dict[str, Any]:
     return {
         "explained_variance": 1.0 - (target - units).var() / target.var(),
         "value": units.mean(),
-        "advantage_size": living(agents, [np.abs(x) for x in raw]),
+        "mean_abs_advantage": living(agents, [np.abs(x) for x in raw]),
     }
 
 
@@ -618,14 +619,14 @@ def report(
         for i, j in enumerate(partner)
     ]
     return {
-        "clip_fraction": (np.abs(ratio - 1.0) > s.clip)[alive > 0].mean(),
+        "clip_fraction": (np.abs(ratio - 1.0) > s.clip_range)[alive > 0].mean(),
         "ratio_quantiles": quantiles(ratio[alive > 0]),
-        "others_quantiles": quantiles((joint / ratio)[alive > 0]),
+        "others_ratio_quantiles": quantiles((joint / ratio)[alive > 0]),
         "effective_sample_size": joint.sum() ** 2 / (joint.size * (joint**2).sum()),
         "condition_new": (alive * joint * advantage).sum(),
         "condition_old": (alive * ratio * advantage).sum(),
-        "certificate": gap(agents, after, after),
-        "constraint": gap(agents, before, after),
+        "condition_gap": gap(agents, after, after),
+        "constraint_gap": gap(agents, before, after),
         "pipeline_objective": living(agents, objective),
     }
 

@@ -104,7 +104,7 @@ def settings_of(case: Case, setup: Setup) -> golden.Settings:
         critic=layers_of(setup.critic_sharing, config),
         widths=actions.widths if isinstance(actions, Discrete) else None,
         options=dataclasses.replace(golden.TABLE[case.algorithm], **changes),
-        std=config.std_param,
+        std_param=config.std_param,
         sequence_length=config.sequence_steps,
         epochs=config.epochs,
         bootstrap=config.time_limit == "bootstrap",
@@ -209,7 +209,7 @@ def warm(learner: Learner, rng: np.random.Generator) -> Learner:
     norm = (x.astype(learner.value_norm.mean.dtype) for x in (0.3 * weight, 0.8 * weight, weight))
     actor_adam, critic_adam = adams
     return learner._replace(
-        actor_adam=actor_adam, critic_adam=critic_adam, norm=ValueNorm(*map(jnp.asarray, norm))
+        actor_adam=actor_adam, critic_adam=critic_adam, value_norm=ValueNorm(*map(jnp.asarray, norm))
     )
 
 
@@ -333,7 +333,7 @@ def draws_of(setup: Setup, key: jax.Array, score: np.ndarray) -> golden.Draws:
         ]
     sequences = STEPS * ENVS // config.sequence_steps
     batch = Batch(
-        **dict.fromkeys(Batch._fields) | {"actor_memory": np.zeros((AGENTS, sequences, 0))}
+        **dict.fromkeys(Batch._fields) | {"actor_hidden": np.zeros((AGENTS, sequences, 0))}
     )  # pyright: ignore
     shuffle = lambda k: shuffled(StageData(batch, None), k, config.minibatches).tolist()  # noqa: E731
     epochs = int(stages.epochs.max())
@@ -357,7 +357,7 @@ class Run:
     key: jax.Array
 
     def draws(self) -> golden.Draws:
-        score = golden.prepare(self.settings, self.reference, self.rollout)[2]["advantage_size"]
+        score = golden.prepare(self.settings, self.reference, self.rollout)[2]["mean_abs_advantage"]
         return draws_of(self.setup, self.key, score)
 
     def expected(self) -> tuple[golden.Learner, np.ndarray, dict[str, Any]]:
@@ -414,7 +414,7 @@ def differences(run: Run, found: Learner, expected: golden.Learner) -> dict[str,
     return result
 
 
-SUMS = ("condition_new", "condition_old", "certificate", "constraint")
+SUMS = ("condition_new", "condition_old", "condition_gap", "constraint_gap")
 """Metrics that are sums over all living samples; compared by the sample."""
 
 

@@ -32,14 +32,14 @@ SOLVED = {"credit": 0.98, "roles": 0.98, "memory": 0.98, "unequal": 0.98}
 
 def small(**changes: object) -> Config:
     base = Config(num_envs=16, rollout=6, hidden=(32,), epochs=5, minibatches=2)
-    return base.replace(**{"actor_lr": 5e-3, "critic_lr": 5e-3, "entropy": 0.01, **changes})
+    return base.replace(**{"actor_lr": 5e-3, "critic_lr": 5e-3, "entropy_coef": 0.01, **changes})
 
 
 def one_task_a_seed(program: Program) -> TrainState:
     """Seed number i plays task number i, from its second episode on."""
     state = program.init(0)
     _, games = state.rollout.env_state
-    return state._replace(carry=state.rollout._replace(env_state=(jnp.arange(len(TASKS)), games)))
+    return state._replace(rollout=state.rollout._replace(env_state=(jnp.arange(len(TASKS)), games)))
 
 
 def play(program: Program, state: TrainState) -> dict[str, float]:
@@ -77,7 +77,7 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
 def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
     """Box actions of unequal sizes, feed-forward; both parametrisations of the spread."""
     std = "exp" if sharing in ("partial", "custom") else "sigmoid"
-    config = small(algorithm=algorithm, sharing=SHARINGS[sharing], std=std, entropy_coef=0.0)
+    config = small(algorithm=algorithm, sharing=SHARINGS[sharing], std_param=std, entropy_coef=0.0)
     # Turns under full sharing move every policy n times: they need small steps to stay stable.
     config = config.replace(rollout=8, activation="tanh", actor_lr=1e-3)
     program = Program(VmapEnv(PROBES["target"], config.num_envs), config)
@@ -166,7 +166,7 @@ def test_host_twin_plays_as_the_probe(task: str) -> None:
         action = random.integers(0, 2, (64, 3, 1))
         state, step = env.step(state, jnp.asarray(action))
         host, twin_step = twin.step(host, action)
-        for name in ("reward", "terminated", "truncated", "start", "final_obs", "final_state"):
+        for name in ("reward", "terminated", "truncated", "episode_start", "final_obs", "final_state"):
             np.testing.assert_allclose(getattr(step, name), getattr(twin_step, name), atol=1e-6)
         if not step.episode_start.all():
             np.testing.assert_allclose(step.obs, twin_step.obs, atol=1e-6)

@@ -82,8 +82,8 @@ def _take_on_host(program: Program, state: TrainState) -> dict[str, float]:
             program.env, state.learner.actor, state.rollout, play_keys
         )
         played.append(time.perf_counter() - began)
-        state = state._replace(carry=carry)
-    told = state.rollout._replace(env_state=(), timestep=(), actor_memory=())
+        state = state._replace(rollout=carry)
+    told = state.rollout._replace(env_state=(), timestep=(), actor_hidden=())
     inputs = state.learner, trajectory, told, learn_key  # pyright: ignore
     update, _ = _compiled(partial(learn, setup, hparams), *inputs)
     seconds = _median(lambda: update(*inputs))

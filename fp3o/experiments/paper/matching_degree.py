@@ -59,8 +59,8 @@ def degrees(item: CellResult) -> tuple[np.ndarray, np.ndarray]:
     the condition by itself.
     """
     assert item.run is not None
-    matched = item.run.series("matched").value > 0.5
-    certified = item.run.series("certified").value > 0.5
+    matched = item.run.series("condition_matches").value > 0.5
+    certified = item.run.series("condition_holds").value > 0.5
     return 100 * matched.mean(1), 100 * (matched | ~certified).mean(1)
 
 

@@ -31,7 +31,7 @@ class Panel(NamedTuple):
 def _gap(run: RunRecord) -> Series:
     """The condition's gap for a sample: FP3O's after its first step, else at the end."""
     stage = 0 if run.pipelines else -1
-    step, gap = run.series("certificate", stage)
+    step, gap = run.series("condition_gap", stage)
     if not step.size:  # an older run has the two sums only, whose difference is less exact
         (step, new), (_, old) = (run.series(f"condition_{x}", stage) for x in ("new", "old"))
         gap = new - old if new.shape == old.shape else np.full_like(new, np.nan)
