@@ -1,10 +1,10 @@
-# One command each; the first one run also makes the virtual environment.
+# Every target creates the virtual environment and installs what it needs first.
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 WORKERS ?= 2
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
-# JaxMARL holds back packages that the development tools need new: it has an environment of its own.
+# JaxMARL pins old versions of packages that the development tools need: it gets a separate environment.
 ADAPTERS := $(VENV)/adapters
 
 .PHONY: demo test test-slow test-adapters check format docs bench
