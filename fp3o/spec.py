@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+FORMAT = 2
+"""Version of all files of a run: checkpoints, policies, config.json and results.json."""
+
 
 @dataclass(frozen=True)
 class Discrete:

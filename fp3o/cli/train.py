@@ -31,7 +31,7 @@ def train(argv: Sequence[str]) -> int:
     if options.task != plan.task:
         raise ValueError(f"name the task first: fp3o train {options.task} ...")
     chosen: dict[str, Any] = {}
-    for group in (options.run, options.learner, options.rates):
+    for group in (options.run, options.learner, options.hyperparameters):
         chosen |= vars(group)
     style = "quiet" if options.quiet else "auto"
     run = start(resolve(with_settings(plan, chosen)), options.out, display(style), options.loggers)
@@ -107,7 +107,7 @@ def conclude(run: Any, quiet: bool) -> int:
     say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731
     say(f"figure   {run.path / 'figures' / 'learning_curves.png'}")
     say(f"report   {run.path / 'report.html'}")
-    if run.plan.description.shown(run.plan.variant):
+    if run.config.task_info.renderable(run.config.variant):
         say(f"watch    fp3o render {run.path} --out episode.gif")
     say(f"load     fp3o.Policy.load({str(run.path)!r})")
     return 0

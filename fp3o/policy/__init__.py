@@ -1,26 +1,30 @@
-"""A trained policy as a folder that a stranger can load without risk and act with, NumPy only.
+"""Trained policies as folders that can be loaded without risk and used with NumPy alone.
 
-    policy = fp3o.Policy.load("runs/my-run")             # or one artefact folder
-    memory = None                                        # an episode begins
-    actions, memory = policy.act(observations, memory)   # (*batch, n, f) -> (*batch, n, d)
+    policy = fp3o.Policy.load("runs/my-run")                   # or one policy folder
+    actions, hidden_state = policy.act(obs, hidden_state)      # (*batch, n, f) -> (*batch, n, d)
 
-| file                  | holds                                                               |
+| file                  | contents                                                            |
 |-----------------------|---------------------------------------------------------------------|
-| `policy.json`         | task, network, sharing, normalisers, provenance, the weights' hash  |
+| `policy.json`         | task, network, sharing, normalisers, provenance, hash of the weights |
 | `weights.safetensors` | float32 arrays, named as in the network: `network.hidden.0.weight`  |
 
-Nothing in a folder is believed before it is checked. The shapes follow from the JSON, whose sizes
-have limits; the header of the weights must name exactly these arrays; only then are they read.
-Any doubt is a `PolicyError`. No file is ever executed or unpickled.
+Nothing in a folder is used before it is checked. The shapes follow from the JSON, whose sizes are
+limited; the header of the weights must name exactly these arrays; only then are they read. Anything
+else is a `PolicyError`. No file is ever executed or unpickled.
 
-| module    | what it does                                                    |
-|-----------|-----------------------------------------------------------------|
-| `schema`  | values of a JSON text that nobody vouches for, checked          |
-| `card`    | what `policy.json` says, and which arrays go with it            |
-| `files`   | finds, reads and replaces a folder                              |
-| `network` | from features to outputs                                        |
-| `team`    | agents that act together: from observations to actions          |
-| `policy`  | the whole team with its folder; one agent alone                 |
+| module      | contents                                                              |
+|-------------|-----------------------------------------------------------------------|
+| `schema`    | checks of untrusted JSON                                              |
+| `card`      | what `policy.json` holds, and which arrays go with it                 |
+| `read_card` | reads `policy.json` with all checks                                   |
+| `format1`   | names of fields and arrays in policies of format 1                    |
+| `files`     | finds, reads and replaces a folder                                    |
+| `trust`     | refuses to import code that an untrusted policy names                 |
+| `network`   | forward pass: features to outputs                                     |
+| `inputs`    | checks and padding of observations, masks and hidden states           |
+| `team`      | agents that act together: observations to actions                     |
+| `policy`    | the whole team with its folder; one agent alone                       |
+| `export`    | between the learner's parameters (JAX) and a policy folder            |
 """
 
 from fp3o.policy.card import Card
@@ -28,5 +32,6 @@ from fp3o.policy.files import is_run
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.team import Choices, Normal
+from fp3o.policy.trust import require_trust
 
-__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError", "is_run"]
+__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError", "is_run", "require_trust"]

@@ -1,7 +1,8 @@
-"""Between the engine's rows and the policy folder that NumPy reads."""
+"""Between the learner's parameters (JAX) and policy folders (NumPy)."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -22,16 +23,16 @@ from fp3o.policy import Card, Policy, PolicyError
 def write_policy(
     folder: str | os.PathLike[str],
     setup: Setup,
-    actor_rows: PackedParams,
+    actor: PackedParams,
     provenance: Mapping[str, Any],
     norm: ValueNorm | None = None,
 ) -> Policy:
-    """Save the actor of one seed as a policy folder, and return the policy as NumPy sees it.
+    """Save the actor of one seed as a policy folder, and return the policy.
 
-    `provenance` is free: what JSON or NumPy can hold. `norm` adds the scale of the critic's values.
-    Raises `PolicyError` for weights that are not finite; the folder is then left as it was.
+    `provenance` is free, of JSON's types and arrays. `norm` adds the value normaliser. Raises
+    `PolicyError` for weights that are not finite, without changing the folder.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor_rows))
+    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
     weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
     policy = Policy(_card(setup, provenance, norm), weights)
     policy.save(folder)
@@ -39,27 +40,23 @@ def write_policy(
 
 
 def read_actor(policy: Policy, setup: Setup) -> PackedParams:
-    """The policy's weights as rows of this setup, to evaluate or go on training with.
+    """The policy's weights as packed parameters of this setup, to evaluate or train further.
 
-    The task may be another one as long as the networks are the same.
+    The task may differ as long as the networks are the same.
     """
     return _pack(setup.actor_layout, _stored(policy.card, policy.weights, setup))
 
 
 def config_of(card: Card) -> Config:
-    """Settings with which a policy of this card can be played; they are not those of its training.
-
-    Its class is imported if the network is one's own.
-    """
-    return Config(
-        network=card.network_class or "mlp_gru", sharing=card.sharing, hidden=card.hidden,
-        gru_size=card.gru_size, std_param=card.std_param, activation=card.activation,
-        agent_id=card.agent_id, layer_norm=card.layer_norm, num_envs=1, rollout=1, sequence_length=1,
-    )  # fmt: skip
+    """Settings with which a policy of this card can be evaluated; not those of its training."""
+    names = ("sharing", "hidden", "gru_size", "std_param", "activation", "agent_id", "layer_norm")
+    network = {name: getattr(card, name) for name in names}
+    network["network"] = card.network_class or "mlp_gru"
+    return Config(num_envs=1, rollout=1, sequence_length=1, **network)
 
 
 def _stored(card: Card, weights: Mapping[str, np.ndarray], setup: Setup) -> Any:
-    """The actor of this setup with a policy's weights, which must be made for it."""
+    """The actor of this setup with a policy's weights; both must have the same structure."""
     for name, wanted in _structure(_card(setup, {}, None)).items():
         if (given := _structure(card)[name]) != wanted:
             raise PolicyError(f"the policy has {name} {given}, the setup has {wanted}")
@@ -69,7 +66,7 @@ def _stored(card: Card, weights: Mapping[str, np.ndarray], setup: Setup) -> Any:
 
 
 def _shapes(layout: ParamLayout) -> Any:
-    """The network of a layout with shapes in the place of arrays."""
+    """The network of a layout with shapes in place of arrays."""
     rows = tuple(
         jax.ShapeDtypeStruct((max(groups) + 1, rates.size), jnp.float32)
         for groups, rates in zip(layout.maps, layout.lr_factors, strict=True)
@@ -77,12 +74,13 @@ def _shapes(layout: ParamLayout) -> Any:
     return jax.eval_shape(layout.unpack, rows)
 
 
-def acting(
+def custom_network(
     card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]
 ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """A network of one's own as a policy acts with it: one step of some agents, in and out NumPy.
+    """A custom network as a function of NumPy arrays: one step of some agents.
 
-    The class is imported. Features `(k, r, f)` and memory `(k, r, h)` to outputs and memory.
+    Its class is imported. Features `(k, r, f)` and hidden state `(k, r, h)` to outputs and the next
+    hidden state.
     """
     actor = _stored(card, weights, Setup(card.spec, config_of(card)))
     network = jax.tree.map(jnp.asarray, actor.network)
@@ -99,7 +97,7 @@ def acting(
     return lambda x, hidden_state: jax.tree.map(np.array, step(x, hidden_state))
 
 
-# One program each, kept for the layout: step by step, every array would need one of its own.
+# Compiled once per layout; otherwise every array would need a program of its own.
 @partial(jax.jit, static_argnums=0)
 def _unpack(layout: ParamLayout, rows: PackedParams) -> Any:
     return layout.unpack(rows)
@@ -115,24 +113,35 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
     if norm is not None:
         mean, std = (tuple(np.asarray(moment, float).tolist()) for moment in norm.moments())
         value = (mean, std)
-    own, arrays = None, ()
+    network_class, arrays = None, ()
     if setup.network is not MLPGRUNetwork:
         leaves = jax.tree_util.tree_leaves_with_path(_shapes(setup.actor_layout))
-        own, arrays = config.network, tuple((_name(path), leaf.shape) for path, leaf in leaves)
+        network_class = config.network
+        arrays = tuple((_name(path), leaf.shape) for path, leaf in leaves)
     return Card(
-        setup.spec, tuple(config.hidden), config.gru_size, config.activation, config.std_param,
-        config.agent_id, setup.actor_sharing, config.layer_norm, EPSILON, value, provenance,
-        own, arrays,
-    )  # fmt: skip
+        spec=setup.spec,
+        hidden=tuple(config.hidden),
+        gru_size=config.gru_size,
+        activation=config.activation,
+        std_param=config.std_param,
+        agent_id=config.agent_id,
+        sharing=setup.actor_sharing,
+        layer_norm=config.layer_norm,
+        epsilon=EPSILON,
+        value=value,
+        provenance=provenance,
+        network_class=network_class,
+        arrays=arrays,
+    )
 
 
 def _structure(card: Card) -> dict[str, Any]:
-    """What two policies must have in common to use the same weights alike."""
-    names = "own arrays hidden recurrent activation std agent_id sharing layer_norm epsilon".split()  # noqa: SIM905
+    """What two policies must have in common to share weights."""
+    names = {field.name for field in fields(Card)} - {"spec", "value", "provenance"}
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
-    return facts | {name: getattr(card, name) for name in names}
+    return facts | {name: getattr(card, name) for name in sorted(names)}
 
 
 def _name(path: tuple[Any, ...]) -> str:
-    """`network.hidden.0.weight` from a path of the tree."""
+    """`network.hidden.0.weight` from the path of a leaf."""
     return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in path)

@@ -1,4 +1,4 @@
-"""A policy's folder: found in a run, read without trust, replaced as a whole."""
+"""The policy folder: finding it in a run, reading it with checks, replacing it atomically."""
 
 import math
 import os
@@ -15,67 +15,77 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from fp3o.errors import nearest
-from fp3o.policy.card import CARD, WEIGHTS, Card, checksum, read_card
-from fp3o.policy.schema import PolicyError, check, read_json, show
+from fp3o.policy.card import CARD, WEIGHTS, Card, weights_digest
+from fp3o.policy.format1 import old_array_name
+from fp3o.policy.read_card import read_card
+from fp3o.policy.schema import PolicyError, check_value, parse_json, quote
 
 WHICH = ("best", "last")
-"""The policies a run keeps of every seed."""
-MAX_TEXT = 4 * 2**20
+"""The policies a run keeps per seed."""
+MAX_CARD_BYTES = 4 * 2**20
 """Largest `policy.json`, in bytes."""
-MAX_HEADER = 2**20
+MAX_HEADER_BYTES = 2**20
 """Largest header of the weights, in bytes."""
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a file into a PolicyError that names it."""
+def errors_naming(path: Path) -> Iterator[None]:
+    """Turn every error about a file into a PolicyError that names it."""
     try:
         yield
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise PolicyError(f"{path}: {error}") from None
 
 
-# Reading -----------------------------------------------------------------------------------------
-
 
 def load_card(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """The card of a folder, and what it says about the file of weights."""
-    with about(folder / CARD):
-        return read_card(_read(folder / CARD, MAX_TEXT))
+    """The card of a folder; and format, checksum and size of its weights."""
+    with errors_naming(folder / CARD):
+        return read_card(_read(folder / CARD, MAX_CARD_BYTES))
 
 
-def load_weights(folder: Path, card: Card, sealed: dict[str, Any]) -> dict[str, np.ndarray]:
+def load_weights(folder: Path, card: Card, expected: dict[str, Any]) -> dict[str, np.ndarray]:
     """The arrays of a folder, which must be exactly those of its card."""
-    size = 4 * card.num_numbers
-    with about(folder / WEIGHTS):
-        data = _read(folder / WEIGHTS, 8 + MAX_HEADER + size)
-        if len(data) != sealed["bytes"]:
-            raise PolicyError(f"has {len(data)} bytes, {CARD} says {sealed['bytes']}")
-        if checksum(data)["sha256"] != sealed["sha256"]:
+    size = 4 * card.num_parameters
+    with errors_naming(folder / WEIGHTS):
+        data = _read(folder / WEIGHTS, 8 + MAX_HEADER_BYTES + size)
+        if len(data) != expected["bytes"]:
+            raise PolicyError(f"has {len(data)} bytes, {CARD} says {expected['bytes']}")
+        if weights_digest(data)["sha256"] != expected["sha256"]:
             raise PolicyError(f"is not the file {CARD} was written for: the checksums differ")
         length = int.from_bytes(data[:8], "little")
-        if length > MAX_HEADER or len(data) != 8 + length + size:
+        if length > MAX_HEADER_BYTES or len(data) != 8 + length + size:
             given = f"a header of {length} bytes in a file of {len(data)}"
             raise PolicyError(f"has {given}; the arrays of {CARD} take {size}")
-        _check_header(data[8 : 8 + length], card)
-        return safetensors.numpy.load(data)  # checks that the offsets cover the data exactly
+        names = _stored_names(card, expected["format"])
+        _check_header(data[8 : 8 + length], card, names)
+        stored = safetensors.numpy.load(data)  # checks that the offsets cover the data exactly
+        return {name: stored[old] for name, old in names.items()}
 
 
-def _check_header(text: bytes, card: Card) -> None:
-    header = check(read_json(text), dict, "the header")
+def _stored_names(card: Card, version: int) -> dict[str, str]:
+    """Name of every array -> its name in the file."""
+    old = version == 1 and card.network_class is None
+    return {name: old_array_name(name) if old else name for name in card.shapes()}
+
+
+def _check_header(text: bytes, card: Card, names: Mapping[str, str]) -> None:
+    header = check_value(parse_json(text), dict, "the header")
     header.pop("__metadata__", None)
+    current = {old: name for name, old in names.items()}
+    header = {current.get(old, old): entry for old, entry in header.items()}
     card.check_names(header)
     for name, shape in card.shapes().items():
-        entry = check(header[name], dict, name)
+        entry = check_value(header[name], dict, name)
         if (entry.get("dtype"), entry.get("shape")) != ("F32", list(shape)):
-            given = f"{show(entry.get('dtype'))} {show(str(entry.get('shape')))}"
+            given = f"{quote(entry.get('dtype'))} {quote(str(entry.get('shape')))}"
             raise PolicyError(f"{name} must be 'F32' '{list(shape)}', got {given}")
 
 
 def _read(path: Path, most: int) -> bytes:
-    """The content of a plain file; links, pipes and larger files are refused unread."""
+    """The content of a regular file; links, pipes and larger files are refused unread."""
     if path.is_symlink():
-        raise PolicyError("is a symbolic link; a policy folder holds plain files")
+        raise PolicyError("is a symbolic link; a policy folder holds regular files")
     if not path.exists():
         raise PolicyError("is missing")
     # Opening a pipe would wait for a writer, and a link may take the file's place meanwhile.
@@ -83,22 +93,20 @@ def _read(path: Path, most: int) -> bytes:
     with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode):
-            raise PolicyError("is no plain file")
+            raise PolicyError("is not a regular file")
         if info.st_size > most:
             raise PolicyError(f"has {info.st_size} bytes, at most {most} are allowed")
         return file.read(info.st_size)
 
 
-# Finding -----------------------------------------------------------------------------------------
-
 
 def find_policy(path: Path, which: str, seed: int | None) -> Path:
-    """The policy folder meant by a path: itself, or one of a run's (without a seed, the best)."""
+    """The policy folder of a path: itself, or one of a run's; without a seed, the best one."""
     if any(os.path.lexists(path / name) for name in (CARD, WEIGHTS)):
         return path
     root = path / "policy"
     if not root.is_dir():
-        raise PolicyError(_absent(path))
+        raise PolicyError(_missing(path))
     if which not in WHICH:
         raise PolicyError(f"unknown policy {which!r}: {nearest(which, WHICH)}")
     known = {
@@ -107,20 +115,20 @@ def find_policy(path: Path, which: str, seed: int | None) -> Path:
         for name in WHICH
         if re.fullmatch("seed-[0-9]{1,18}", folder.name) and (folder / name).is_dir()
     }
-    meant = [key for key in sorted(known) if key[1] == which and seed in (None, key[0])]
-    if not meant:
+    chosen = [key for key in sorted(known) if key[1] == which and seed in (None, key[0])]
+    if not chosen:
         wanted = f"seed-{'*' if seed is None else seed}/{which}"
         names = [f"seed-{k}/{name}" for k, name in known]
         raise PolicyError(f"{root} has no {wanted}: {nearest(wanted, names)}")
-    return max((known[key] for key in meant), key=_score)
+    return max((known[key] for key in chosen), key=_score)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a path is a run's directory, which names what it was made with."""
+    """Whether a path is a run directory, whose policies are trusted."""
     return (path / "config.json").is_file() and (path / "policy").is_dir()
 
 
-def _absent(path: Path) -> str:
+def _missing(path: Path) -> str:
     if path.is_dir():
         return f"{path} holds neither {CARD} nor a run's policy/seed-<k>/best"
     if path.exists():
@@ -132,7 +140,7 @@ def _absent(path: Path) -> str:
 
 
 def _score(folder: Path) -> float:
-    """The return of a policy's evaluation; -inf where it is unknown."""
+    """The return of a policy's evaluation; -inf if unknown."""
     evaluation = load_card(folder)[0].provenance.get("evaluation")
     value = evaluation.get("return") if isinstance(evaluation, dict) else None
     if isinstance(value, (int, float)) and abs(value) < 1e300:
@@ -140,24 +148,22 @@ def _score(folder: Path) -> float:
     return -math.inf
 
 
-# Writing -----------------------------------------------------------------------------------------
 
-
-def save(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:
-    """Write the folder; nothing is written that could not be read back."""
+def write_folder(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:
+    """Write a policy folder; what could not be read back is not written."""
     data = safetensors.numpy.save(dict(weights))
-    text = card.text(data)
-    with about(target / CARD):
-        if len(text) > MAX_TEXT:
-            raise PolicyError(f"would have {len(text)} bytes, at most {MAX_TEXT} are allowed")
+    text = card.to_json(data)
+    with errors_naming(target / CARD):
+        if len(text) > MAX_CARD_BYTES:
+            raise PolicyError(f"would have {len(text)} bytes, at most {MAX_CARD_BYTES} are allowed")
         read_card(text)
     _swap_in({WEIGHTS: data, CARD: text}, target)
 
 
 def _swap_in(files: dict[str, bytes], target: Path) -> None:
-    """Put a new folder in the place of an old one, if there is one: never a mixture of both."""
+    """Replace a folder in one step: it is the old one or the new one, never a mixture."""
     if target.exists() and not (target.is_dir() and {*os.listdir(target)} <= {*files}):
-        raise PolicyError(f"{target} exists and is no policy folder: it is not replaced")
+        raise PolicyError(f"{target} exists and is not a policy folder: it is not replaced")
     target.parent.mkdir(parents=True, exist_ok=True)
     new, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
     try:

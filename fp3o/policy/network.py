@@ -1,6 +1,6 @@
 """The forward pass in NumPy: LayerNorms, grouped linear layers and a GRU, for some agents.
 
-Arrays are `(k, r, ...)`: k agents of a team, r rows of each.
+Arrays are `(k, r, ...)`: k agents of a team, r rows per agent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +11,11 @@ from fp3o.policy.card import Card
 from fp3o.sharing.schemes import Groups
 
 SMALL = 2**18
-"""Up to so many numbers, a layer is copied for each agent of a group: one product, not many."""
+"""Layers up to this size are copied per agent, so that one product serves all agents."""
 
 
-class Linear:
-    """A linear layer with the rows some agents use."""
+class _Linear:
+    """A grouped linear layer with the groups that some agents use."""
 
     def __init__(
         self, weights: Mapping[str, np.ndarray], name: str, groups: Groups, agents: Sequence[int]
@@ -43,18 +43,18 @@ class Linear:
 NORM = ("scale", "shift")
 
 
-class LayerNorm:
-    """Mean 0 and variance 1 over the features, then a scale and a shift for each agent."""
+class _LayerNorm:
+    """Standardise the features, then scale and shift per agent."""
 
     def __init__(self, scale: np.ndarray, shift: np.ndarray, epsilon: float):
         self._scale, self._shift = scale[:, None], shift[:, None]
         self._epsilon, size = np.float32(epsilon), scale.shape[1]
-        self._share = np.full((size, 1), 1 / max(size, 1), np.float32)
+        self._mean_weights = np.full((size, 1), 1 / max(size, 1), np.float32)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """`(k, r, i)` to the same; a product is the fastest way to a mean of few numbers."""
-        x = x - x @ self._share
-        variance = (x * x) @ self._share
+        """`(k, r, i)` to the same; means are products, the fastest way for few features."""
+        x = x - x @ self._mean_weights
+        variance = (x * x) @ self._mean_weights
         variance += self._epsilon
         x /= np.sqrt(variance, out=variance)
         x *= self._scale
@@ -62,26 +62,26 @@ class LayerNorm:
         return x
 
 
-class Network:
-    """The numbers some agents need, and the way from features to outputs."""
+class NumPyNetwork:
+    """The built-in network of some agents of a policy."""
 
     def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
         layers = []
         for j, name in enumerate(card.layers):
             owner = [card.sharing[max(j - 1, 0)][agent] for agent in agents]
-            norm: Callable[[np.ndarray], np.ndarray] = _as_it_is
+            norm: Callable[[np.ndarray], np.ndarray] = _identity
             if card.layer_norm:
                 scale, shift = (weights[f"network.norms.{j}.{p}"][owner] for p in NORM)
-                norm = LayerNorm(scale, shift, card.epsilon)
-            layers.append((norm, Linear(weights, name, card.sharing[j], agents)))
+                norm = _LayerNorm(scale, shift, card.epsilon)
+            layers.append((norm, _Linear(weights, name, card.sharing[j], agents)))
         self._tanh = card.activation == "tanh"
         self._hidden, self._output, self._gates = layers[: len(card.hidden)], layers[-1], None
         if card.gru_size:
-            inner = Linear(weights, "network.recurrent", card.sharing[-2], agents)
+            inner = _Linear(weights, "network.gru", card.sharing[-2], agents)
             self._gates = (*layers[-2], inner)
 
     def __call__(self, x: np.ndarray, hidden_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Features `(k, r, f)` and memory `(k, r, h)` to outputs and the memory after the step."""
+        """Features `(k, r, f)` and hidden state `(k, r, h)` to outputs and the next hidden state."""
         for norm, layer in self._hidden:
             x = layer(norm(x))
             x = np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)
@@ -92,17 +92,17 @@ class Network:
         return layer(norm(x)), hidden_state
 
 
-def _as_it_is(x: np.ndarray) -> np.ndarray:
+def _identity(x: np.ndarray) -> np.ndarray:
     return x
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Never overflows."""
+    """The logistic function, without overflow."""
     return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
 
 
 def _gru(x: np.ndarray, h: np.ndarray, hidden_state: np.ndarray) -> np.ndarray:
-    """Gates r, z, n; the reset gate acts on the hidden-side affine."""
+    """Gates r, z, n; the reset gate acts on the affine map of the hidden state."""
     size = hidden_state.shape[-1]
     gates = sigmoid(x[..., : 2 * size] + h[..., : 2 * size])
     new = np.tanh(x[..., 2 * size :] + gates[..., :size] * h[..., 2 * size :])

@@ -1,4 +1,4 @@
-"""A trained policy of a whole team, its folder, and one of its agents alone."""
+"""A trained policy of a whole team with its folder, and one of its agents alone."""
 
 import os
 from collections.abc import Mapping
@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from fp3o.errors import SettingError
 from fp3o.policy import files
 from fp3o.policy.card import WEIGHTS, Card
-from fp3o.policy.schema import PolicyError, show
+from fp3o.policy.schema import PolicyError, quote
 from fp3o.policy.team import Team
 from fp3o.spec import Box
 
 
 class Agent:
-    """One agent alone, with a copy of only the numbers it uses: for decentralised execution.
+    """One agent alone, with a copy of only its parameters: for decentralised execution.
 
     Nothing is padded: observations may have the agent's own length, Box actions have its own
-    dimensions, `legal` its own choices. Arrays are those of `Policy.act` without the agent axis.
+    dimensions, `action_mask` its own choices. Arrays are those of `Policy.act` without the agent
+    axis.
 
         robot = fp3o.Policy.load("runs/my-run").agent(2)
-        action, memory = robot.act(observation, memory)
+        action, hidden_state = robot.act(observation, hidden_state)
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class Agent:
         self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
-        """The empty memory at the start of an episode, `(*batch, h)`."""
+        """The hidden state at the start of an episode: zeros `(*batch, h)`."""
         return self._team.initial_hidden_state(*batch)[..., 0, :]
 
     def act(
@@ -50,20 +52,21 @@ class Agent:
             [obs],
             None if hidden_state is None else hidden_state[..., None, :],
             None if action_mask is None else [action_mask],
-            deterministic, random, episode_start,
-        )  # fmt: skip
+            deterministic,
+            random,
+            episode_start,
+        )
         return actions[..., 0, self._own], after[..., 0, :]
 
 
 class Policy(Team):
-    """A trained policy of a whole team, in NumPy; it never changes and may be used by threads.
+    """A trained policy of a whole team, in NumPy; immutable, so threads may share it.
 
         policy = fp3o.Policy.load("runs/my-run")
-        actions, memory = policy.act(obs)                 # an episode begins
-        actions, memory = policy.act(obs, memory)         # and goes on
-        actions, memory = policy.act(obs, memory, deterministic=False, random=generator)
+        actions, hidden_state = policy.act(obs)                  # first step of an episode
+        actions, hidden_state = policy.act(obs, hidden_state)    # later steps
 
-    `card` says what it is and where it comes from; `weights` are the arrays as they were trained.
+    `card` describes task, network and provenance; `weights` are the trained arrays.
     """
 
     def __init__(self, card: Card, weights: Mapping[str, np.ndarray], trusted: bool = True):
@@ -75,7 +78,7 @@ class Policy(Team):
                 given = f"{array.dtype} {array.shape}"
                 raise PolicyError(f"{name} must be float32 {shape}, got {given}")
             if not np.isfinite(array).all():
-                raise PolicyError(f"{name} holds numbers that are not finite")
+                raise PolicyError(f"{name} holds values that are not finite")
         super().__init__(card, self.weights, range(card.spec.num_agents), trusted)
 
     @classmethod
@@ -88,33 +91,30 @@ class Policy(Team):
     ) -> "Policy":
         """Read and check a policy folder, or one of a run's policies.
 
-        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` say which of
-        them; without a seed, the one with the highest evaluated return. Raises `PolicyError`.
+        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` choose one;
+        without a seed, the one with the highest evaluated return. Raises `PolicyError`.
 
-        Nothing is imported for a policy that does not come with its run, unless you `trust` it:
-        not its network if that is one's own, not its task if that is elsewhere.
+        For a policy folder outside its run, custom networks and tasks are imported only if you
+        `trust` it.
         """
-        folder, trusted = (
-            files.find_policy(Path(path), which, seed),
-            trust or files.is_run(Path(path)),
-        )
-        card, sealed = files.load_card(folder)
-        weights = files.load_weights(folder, card, sealed)
-        with files.about(folder / WEIGHTS):
-            return cls(card, weights, trusted)
+        folder = files.find_policy(Path(path), which, seed)
+        card, expected = files.load_card(folder)
+        weights = files.load_weights(folder, card, expected)
+        with files.errors_naming(folder / WEIGHTS):
+            return cls(card, weights, trust or files.is_run(Path(path)))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the folder; an older policy there is replaced as a whole, anything else refused."""
+        """Write a policy folder; an older policy there is replaced, anything else is refused."""
         target = Path(folder).resolve()
-        files.save(self.card, self.weights, target)
+        files.write_folder(self.card, self.weights, target)
         return target
 
     def agent(self, index: int) -> Agent:
         """One agent alone, independent of this object."""
         if not 0 <= index < len(self._agents):
-            raise ValueError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
+            raise SettingError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
         return Agent(self.card, self.weights, index, self.trusted)
 
     def __repr__(self) -> str:
         spec, where = self.card.spec, self.card.provenance
-        return f"Policy({spec.name!r}, {spec.num_agents} agents, step {show(where.get('step'))})"
+        return f"Policy({spec.name!r}, {spec.num_agents} agents, step {quote(where.get('step'))})"

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Training runs: configuration, the training loop, run directories, evaluation and videos."""

@@ -1,18 +1,18 @@
-"""The run directory: who may write it, what lies in it, and how nothing saved is ever lost.
+"""The run directory: its files, its lock, and writes that survive a crash. Needs no JAX.
 
-| file                  | what it holds                                                          |
+| file                  | contents                                                               |
 |-----------------------|------------------------------------------------------------------------|
-| `config.json`         | every setting, versions, commit, device, command                       |
-| `metrics.jsonl`       | one line a logged iteration and seed, in order, without clock times    |
-| `timing.jsonl`        | seconds since the process began, at each logged iteration              |
-| `checkpoints/*`       | everything that training needs to go on; the last few                  |
-| `policy/seed-K/best`  | the policy artefact with the best evaluation; `last`: the newest       |
+| `config.json`         | all settings, versions, commit, device, command                        |
+| `metrics.jsonl`       | one row per seed and logged iteration, in order, without clock times   |
+| `timing.jsonl`        | seconds since the process started, per logged iteration                |
+| `checkpoints/*`       | the last few states of training, for an exact resume                   |
+| `policy/seed-K/best`  | the policy with the best evaluation; `last`: the newest one            |
 | `results.json`        | the final evaluation                                                   |
-| `tensorboard/`        | the metrics again, for TensorBoard                                     |
+| `tensorboard/`        | the metrics for TensorBoard                                            |
 
-A file is written beside its place, flushed to the disk and then renamed: a reader sees the old one
-or the new one. A checkpoint carries a digest of its contents; one that does not match is passed
-over for the one before it.
+A file is written under a temporary name, flushed to disk and then renamed, so that a reader sees
+either the old content or the new one. A checkpoint carries a digest of its contents; where it does
+not match, the checkpoint before it is used.
 """
 
 import hashlib
@@ -29,24 +29,28 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-FORMAT = 1
-"""Version of the run directory."""
+from fp3o.runs.atomic import RunError, flush, write_atomically
+from fp3o.spec import FORMAT
 
-
-class RunError(RuntimeError):
-    """A run directory cannot be used as asked; the message says why and what to do."""
+FORMAT_1 = (
+    "{path} was written by fp3o format {format}; this version resumes format {ours}: use the version "
+    "that wrote it, or load its policies, which still works"
+)
+NEWER = "{path} was written by a newer fp3o (format {format}); this version reads {ours}: update fp3o"
 
 
 class Checkpoint(NamedTuple):
-    """Where training stands: the number of iterations done, the length of `metrics.jsonl`, data."""
+    """A stored state of training."""
 
     iteration: int
+    """Iterations done."""
     cursor: int
+    """Length of `metrics.jsonl` in bytes."""
     arrays: dict[str, np.ndarray]
 
 
 class RunDirectory:
-    """A run on the disk. Reading needs no more than the path; writing needs `lock()`."""
+    """The files of a run; writing needs `lock()`, reading only the path."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -54,40 +58,40 @@ class RunDirectory:
 
     @property
     def metrics(self) -> Path:
-        """The metrics' file."""
+        """Path of `metrics.jsonl`."""
         return self.path / "metrics.jsonl"
 
     def exists(self) -> bool:
-        """Whether a run was begun here."""
+        """Whether a run was started here."""
         return (self.path / "config.json").is_file()
 
     def create(self) -> None:
-        """Make the directory and become its writer; refuse one in which something lies already."""
-        _try_to_write(self.path)
-        self._refuse_what_is_there()
+        """Make and lock a new directory; one that is not empty is refused."""
+        _make_writable(self.path)
+        self._refuse_contents()
         self.lock()
         try:
-            self._refuse_what_is_there()  # another process may have come first
+            self._refuse_contents()  # another process may have been faster
         except RunError:
             self.unlock()
             raise
 
-    def _refuse_what_is_there(self) -> None:
+    def _refuse_contents(self) -> None:
         if self.exists():
             raise RunError(
-                f"{self.path} already holds a run: go on with it by `fp3o resume {self.path}`, or "
+                f"{self.path} already holds a run: continue with `fp3o resume {self.path}`, or "
                 "choose another directory with --out"
             )
-        # Half a file may be left by a process that was killed in its first moment.
+        # A process that was killed at once may have left a partial file.
         foreign = {p.name for p in self.path.iterdir() if p.suffix != ".part"} - {"lock"}
         if foreign:
             raise RunError(
-                f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is no run: choose "
+                f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is not a run: choose "
                 "an empty or new directory with --out"
             )
 
     def lock(self) -> None:
-        """Become the only writer; the lock goes with the process, however it ends."""
+        """Become the only writer; the lock ends with the process, however it ends."""
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -99,11 +103,11 @@ class RunDirectory:
             raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
 
     def unlock(self) -> None:
-        """Let others write."""
+        """Let other processes write."""
         self._lock.release()
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """One of the JSON files."""
+        """The content of a JSON file."""
         path = self.path / name
         try:
             return json.loads(path.read_text())
@@ -112,36 +116,44 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise RunError(f"{path} cannot be read: {error}") from error
 
+    def read_settings(self) -> dict[str, Any]:
+        """The settings in `config.json`, which must have the current format."""
+        record, path = self.read_json("config.json"), self.path / "config.json"
+        check_format(path, record.get("format"))
+        if not isinstance(record.get("settings"), dict):
+            raise RunError(f"{path} is damaged: it holds no settings")
+        return record["settings"]
+
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Replace one of the JSON files."""
+        """Replace a JSON file."""
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         write_atomically(self.path / name, text.encode())
 
     def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Add lines to a file; its length afterwards."""
+        """Append rows to a file; returns its length afterwards."""
         lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
         with (self.path / name).open("ab") as file:
             file.write(lines.encode())
             return file.tell()
 
     def rewind(self, name: str, cursor: int) -> None:
-        """Forget what was added after a checkpoint: it will be added again, the same."""
+        """Drop the rows written after a checkpoint; training writes the same ones again."""
         path = self.path / name
         if not path.exists() or path.stat().st_size < cursor:
             raise RunError(
                 f"{path} is shorter than when the checkpoint was written: it was changed by "
-                "something else, and the run cannot go on exactly"
+                "something else, and the run cannot be resumed exactly"
             )
         os.truncate(path, cursor)
 
     def save(self, checkpoint: Checkpoint, keep: int) -> Path:
-        """Write a checkpoint; afterwards remove all but the last `keep`."""
+        """Write a checkpoint, then remove all but the last `keep`."""
         folder = self.path / "checkpoints"
         folder.mkdir(exist_ok=True)
         where = {"iteration": str(checkpoint.iteration), "cursor": str(checkpoint.cursor)}
-        stamp = {"format": str(FORMAT), **where, "digest": checksum(checkpoint.arrays, where)}
-        # What the cursor counts must be on the disk before the checkpoint that counts it.
-        _flush(self.metrics)
+        stamp = {"format": str(FORMAT), **where, "digest": arrays_digest(checkpoint.arrays, where)}
+        # The rows that the cursor counts must be on disk before the checkpoint.
+        flush(self.metrics)
         path = folder / f"{checkpoint.iteration:09d}.safetensors"
         write_atomically(path, to_bytes(checkpoint.arrays, metadata=stamp))
         for old in self.checkpoints()[:-keep]:
@@ -154,9 +166,9 @@ class RunDirectory:
         return sorted(path for path in found if re.fullmatch(r"\d+", path.stem))
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; a damaged one is set aside with a warning.
+        """The newest intact checkpoint; None where there is no checkpoint.
 
-        None where there was none. If there were some and all are damaged, that is an error.
+        A damaged one is renamed with a warning; it is an error if all are damaged.
         """
         found = self.checkpoints()
         for path in reversed(found):
@@ -170,27 +182,36 @@ class RunDirectory:
                 path.rename(path.with_suffix(".damaged"))
         if found:
             raise RunError(
-                f"all {len(found)} checkpoints of {self.path} are damaged, nothing was changed "
-                "but their names: train again in another directory"
+                f"all {len(found)} checkpoints of {self.path} are damaged (they were renamed, "
+                "nothing was deleted): train again in another directory"
             )
         return None
 
 
+def check_format(path: Path, number: Any) -> None:
+    """Refuse files of another format, saying what can be done."""
+    if number == FORMAT:
+        return
+    if not isinstance(number, int):
+        raise RunError(f"{path} is damaged: its format is {number!r}")
+    text = FORMAT_1 if number < FORMAT else NEWER
+    raise RunError(text.format(path=path, format=number, ours=FORMAT))
+
+
 def read_checkpoint(path: Path) -> Checkpoint:
-    """A checkpoint whose digest matches; anything else raises."""
+    """Read a checkpoint and verify its digest."""
     with safe_open(path, framework="numpy") as file:
         stamp = file.metadata() or {}
-        if stamp["format"] != str(FORMAT):
-            raise RunError(f"{path} has format {stamp['format']}, this fp3o knows {FORMAT}")
+        check_format(path, int(stamp["format"]))
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     where = {name: stamp[name] for name in ("iteration", "cursor")}
-    if stamp["digest"] != checksum(arrays, where):
+    if stamp["digest"] != arrays_digest(arrays, where):
         raise ValueError("its digest does not match its contents")
     return Checkpoint(int(where["iteration"]), int(where["cursor"]), arrays)
 
 
-def checksum(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
-    """SHA-256 of names, types, shapes, numbers and the place in the run."""
+def arrays_digest(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
+    """SHA-256 of the names, types, shapes and values of arrays and of the place in the run."""
     total = hashlib.sha256(repr(sorted(where.items())).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -199,33 +220,7 @@ def checksum(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
     return total.hexdigest()
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file at once: it holds the old content or the new, never a part."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    _flush(path.parent)
-
-
-def _flush(path: Path) -> None:
-    """Ask the disk to keep what was written (a directory: what was renamed in it)."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open directories; renames there are durable enough
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _try_to_write(path: Path) -> None:
+def _make_writable(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK | os.X_OK):
@@ -242,5 +237,5 @@ def _no_run(path: Path, name: str) -> str:
     runs = [str(found.parent) for found in sorted(path.glob("*/config.json"))[:5]]
     inside = f"; runs inside it: {', '.join(runs)}" if runs else ""
     if (path / "config.json").exists():
-        return f"the run {path} is not finished: go on with `fp3o resume {path}`"
-    return f"{path} is no run directory: it has no {name}{inside}"
+        return f"the run {path} is not finished: continue with `fp3o resume {path}`"
+    return f"{path} is not a run directory: it has no {name}{inside}"

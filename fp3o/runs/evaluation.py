@@ -1,10 +1,10 @@
-"""Judging policies apart from training: own environments, own random streams, the same for all.
+"""Evaluation of policies: separate environments and random streams, the same for all policies.
 
-Returns are those of one agent: the mean over the team, summed over the episode.
+Returns are per agent: the mean reward of the team, summed over the episode.
 """
 
 import math
-import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -15,92 +15,126 @@ import jax
 import numpy as np
 
 from fp3o.envs.api import HostEnv, VecEnv
-from fp3o.envs.registry import REGISTERED, families, get_task, parse_task
+from fp3o.envs.registry import REGISTERED, get_task, imports_code, parse_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.task import Task
 from fp3o.envs.vectorise import vectorise
-from fp3o.policy import Policy, is_run
+from fp3o.errors import SettingError
+from fp3o.policy import Policy, is_run, require_trust
 from fp3o.policy.export import config_of, read_actor
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.program import Program
 
-LAST, BEST, ASKED, SCRIPTED, DURING = range(2, 7)
-"""Purposes of random streams: the final evaluations, those on demand, scripted policies, those in
-training. 0 and 1 would be the streams of training itself."""
+LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
+"""Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def program_of(plan: RunConfig) -> Program:
-    """The program that trains and judges the plan's seeds."""
-    return Program(environments(plan, plan.learner.num_envs), plan.learner, num_seeds(plan))
+def make_program(config: RunConfig) -> Program:
+    """The program that trains and evaluates all seeds of a run."""
+    seeds = config.seeds if config.seeds > 1 else None
+    return Program(make_envs(config, config.learner.num_envs), config.learner, seeds)
 
 
-def num_seeds(plan: RunConfig) -> int | None:
-    """Seeds of a program; None, no axis of seeds, where there is one."""
-    return plan.seeds if plan.seeds > 1 else None
-
-
-def environments(plan: RunConfig, num_envs: int) -> VecEnv:
-    """A batch for every seed; on the host those of all seeds are one batch."""
-    game = plan.task_info.env(plan.variant)
-    copies = plan.seeds if isinstance(game, HostEnv) else 1
-    return vectorise(game, num_envs * copies)
+def make_envs(config: RunConfig, num_envs: int) -> VecEnv:
+    """A batch of environments per seed; on the host, one batch for all seeds."""
+    env = config.task_info.env(config.variant)
+    copies = config.seeds if isinstance(env, HostEnv) else 1
+    return vectorise(env, num_envs * copies)
 
 
 def evaluate_params(
     program: Program,
-    plan: RunConfig,
-    rows: Any,
+    config: RunConfig,
+    actor: Any,
     episodes: int,
     purpose: tuple[int, ...],
     deterministic: bool = True,
 ) -> EvalEpisodes:
-    """Play `episodes` episodes with every seed's actor: arrays `(seeds, episodes, ...)`.
+    """Run `episodes` episodes with every seed's actor: arrays `(seeds, episodes, ...)`.
 
-    They are played in equal parts, so evaluations of all lengths share one compiled program.
+    They run in equal batches, so evaluations of all lengths share one compiled program. Returns of
+    episodes that did not end within the task's `max_episode_steps` are NaN.
     """
-    part = min(plan.eval_episodes, episodes)
-    env, limit = environments(plan, part), plan.task_info.max_episode_steps(plan.variant)
-    played = [
-        program.evaluate(rows, env, program.keys(plan.seed, *purpose, i), limit, deterministic)
-        for i in range(math.ceil(episodes / part))
+    batch = min(config.eval_episodes, episodes)
+    env, limit = make_envs(config, batch), config.task_info.max_episode_steps(config.variant)
+    batches = [
+        program.evaluate(actor, env, program.keys(config.seed, *purpose, i), limit, deterministic)
+        for i in range(math.ceil(episodes / batch))
     ]
 
-    def together(*parts: Any) -> np.ndarray:
-        by_seed = parts if program.num_seeds else [x[None] for x in parts]
-        return np.concatenate(by_seed, axis=1)[:, :episodes]
+    def join(*parts: Any) -> np.ndarray:
+        per_seed = parts if program.num_seeds else [x[None] for x in parts]
+        return np.concatenate(per_seed, axis=1)[:, :episodes]
 
-    return jax.tree.map(together, *played)
+    joined = jax.tree.map(join, *batches)
+    if not np.isfinite(joined.returns).all():
+        # The same text each time, so that Python shows it once.
+        warnings.warn(
+            f"an episode of {config.task} did not end within max_episode_steps={limit}: it is left "
+            "out of the evaluation. Raise max_episode_steps of the environment",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return joined
 
 
-def summary(played: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
-    """Mean of some returns, their spread, the mean's standard error; the means of outcomes."""
-    returns = np.asarray(played.returns)
+def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
+    """One seed's evaluation during training as metrics: means over the episodes that ended."""
+    done = np.isfinite(episodes.returns)
+    returns = np.asarray(episodes.returns, np.float64)[done]
+    if not returns.size:
+        return {"eval_return": None, "eval_episodes": 0, "eval_unfinished": done.size}
+    means = np.asarray(episodes.episode_metrics, np.float64)[done].mean(0).tolist()
+    row = {
+        "eval_return": float(returns.mean()),
+        "eval_std": float(returns.std()),
+        "eval_episodes": returns.size,
+    }
+    row |= {f"eval_{name}": mean for name, mean in zip(names, means, strict=True)}
+    return row | ({} if done.all() else {"eval_unfinished": int((~done).sum())})
+
+
+def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
+    """Mean return, its spread and standard error, and mean episode metrics, for results.json.
+
+    Only episodes that ended count; `unfinished` is the number of the others, if there are any.
+    """
+    done = np.isfinite(episodes.returns).reshape(-1)
+    returns = np.asarray(episodes.returns).reshape(-1)[done]
+    unfinished = {} if done.all() else {"unfinished": int((~done).sum())}
+    if not returns.size:
+        empty = {"return": None, "std": None, "stderr": None}
+        return {**empty, "episode_metrics": dict.fromkeys(names), **unfinished}
     spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
-    means = np.asarray(played.episode_metrics, np.float64).reshape(returns.size, len(names)).mean(0)
+    metrics = np.asarray(episodes.episode_metrics, np.float64).reshape(done.size, len(names))
+    means = metrics[done].mean(0).tolist()
     return {
         "return": float(returns.mean()),
         "std": spread,
         "stderr": spread / math.sqrt(returns.size),
-        "outcomes": dict(zip(names, means.tolist(), strict=True)),
+        "episode_metrics": dict(zip(names, means, strict=True)),
+        **unfinished,
     }
 
 
 @cache
-def baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
-    """What the task's scripted policies earn, to compare a trained team with."""
-    description = get_task(task)
-    env: Any = description.env(variant)
-    key = jax.random.fold_in(jax.random.key(0), SCRIPTED)
-    names = env.spec.episode_metrics
+def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
+    """Evaluation of the task's scripted policies, for comparison."""
+    info = get_task(task)
+    env: Any = info.env(variant)
+    key = jax.random.fold_in(jax.random.key(0), BASELINES)
     return {
         baseline.name: {
-            **summary(EvalEpisodes(*run_scripted(env, baseline.act, key, episodes)), names),
+            **summarise_episodes(
+                EvalEpisodes(*run_scripted(env, baseline.act, key, episodes)),
+                env.spec.episode_metrics,
+            ),
             "episodes": episodes,
             "title": baseline.title,
             "summary": baseline.summary,
         }
-        for baseline in description.baselines(env)
+        for baseline in info.baselines(env)
     }
 
 
@@ -113,22 +147,22 @@ def evaluate(
     deterministic: bool = True,
     trust: bool = False,
 ) -> dict[str, Any]:
-    """Play `episodes` episodes with every seed's policy of a run, or with one policy folder.
+    """Evaluate the policies of all seeds of a run, or one policy folder.
 
-    The random streams are those of neither training nor its evaluations. What a policy folder
-    without its run wants imported (its task, its network) is refused unless you `trust` it.
+    The random streams are separate from those of training. A policy folder outside its run may
+    name a task or a network that has to be imported: that needs `trust`.
     """
     if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, got {episodes}")
+        raise SettingError(f"episodes must be at least 1, got {episodes}")
     rows, spec = [], None
-    for number, (name, folder) in enumerate(folders(Path(path), which).items()):
+    for number, (name, folder) in enumerate(_policy_folders(Path(path), which).items()):
         policy = Policy.load(folder, trust=trust or is_run(Path(path)))
-        spec, plan = policy.card.spec, plan_of_policy(policy, seed + number, episodes)
-        program = _player(replace(plan, seed=0), REGISTERED.get(plan.task))
+        spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
+        program = _cached_program(replace(config, seed=0))
         actor = read_actor(policy, program.setup)
-        played = evaluate_params(program, plan, actor, episodes, (ASKED,), deterministic)
-        rows.append({"name": name, **summary(played, program.setup.spec.episode_metrics)})
-    assert spec is not None  # `folders` names at least one
+        done = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+        rows.append({"name": name, **summarise_episodes(done, program.setup.spec.episode_metrics)})
+    assert spec is not None  # there is at least one folder
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -136,42 +170,42 @@ def evaluate(
         "episodes": episodes,
         "deterministic": deterministic,
         "policies": rows,
-        "references": baselines(task.name, variant, episodes),
+        "baselines": evaluate_baselines(task.name, variant, episodes),
     }
 
 
-def folders(path: Path, which: str) -> dict[str, Path]:
-    """The policy folders a path stands for: those of all seeds of a run, or itself."""
+def _policy_folders(path: Path, which: str) -> dict[str, Path]:
+    """The policy folders of all seeds of a run, or the one folder given."""
     found = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
     return {f"{folder.parent.name} {which}": folder for folder in found} or {path.name: path}
 
 
 def task_of_policy(policy: Policy) -> tuple[Task, str | None]:
-    """The task and variant a policy was trained on; those from elsewhere have to be imported."""
+    """The task and variant a policy was trained on; importing its code needs trust."""
     name = policy.card.spec.name
-    family = families().get(re.split("[:/]", name, maxsplit=1)[0])
-    if family is not None and family.imports_code:
-        policy.require_trust(f"the task {name}")
+    if imports_code(name):
+        require_trust(policy.trusted, f"the task {name}")
     return parse_task(name)
 
 
-def plan_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:
-    """A plan whose program can play this policy (it is never trained)."""
+def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:
+    """A configuration whose program can run this policy; it is never trained."""
     card = policy.card
     task, variant = task_of_policy(policy)
     if card.network_class is not None:
-        policy.require_trust(f"the network {card.network_class}")
-    part = min(episodes, task.max_parallel)
+        require_trust(policy.trusted, f"the network {card.network_class}")
+    batch = min(episodes, task.max_parallel)
     return RunConfig(
-        task=task.name, variant=variant, learner=config_of(card), seed=seed, eval_episodes=part
+        task=task.name, variant=variant, learner=config_of(card), seed=seed, eval_episodes=batch
     )
 
 
-def _player(plan: RunConfig, adopted: Task | None) -> Program:
-    return _program(plan, adopted and adopted.build)
+def _cached_program(config: RunConfig) -> Program:
+    registered = REGISTERED.get(config.task)
+    return _build_program(config, registered and registered.build)
 
 
 @cache
-def _program(plan: RunConfig, build: Any) -> Program:
-    # An adopted object may have taken the place of another one of its name: `build` tells.
-    return program_of(plan)
+def _build_program(config: RunConfig, build: Any) -> Program:
+    # `build` is part of the key: another object may have been registered under the same name.
+    return make_program(config)

@@ -1,33 +1,33 @@
-"""Where metrics go besides `metrics.jsonl`: TensorBoard always, W&B and MLflow when asked for."""
+"""Loggers of metrics besides `metrics.jsonl`: TensorBoard, Weights & Biases, MLflow."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from fp3o.errors import MissingExtraError, nearest
+from fp3o.errors import MissingExtraError, SettingError, nearest
 
 
 @runtime_checkable
 class Logger(Protocol):
-    """Something that takes the rows of a logged iteration."""
+    """Takes the rows of every logged iteration."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Take one row a seed."""
+        """Write one row per seed."""
         ...
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
         ...
 
 
 class TensorBoard:
-    """One event file a seed, so that TensorBoard draws a curve for each."""
+    """One event file per seed, so that TensorBoard draws one curve for each."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any], first_step: int):
         from tensorboardX import SummaryWriter
 
-        # What was written after the checkpoint is hidden: it will be written again.
+        # Hides what was written after the checkpoint: training writes it again.
         purge = first_step or None
         self._writers = {
             seed: SummaryWriter(str(path / "tensorboard" / f"seed-{seed}"), purge_step=purge)
@@ -35,9 +35,9 @@ class TensorBoard:
         }
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add the numbers of each seed."""
+        """Add the values of each seed."""
         for row in rows:
-            for name, value in scalars(row):
+            for name, value in _scalars(row):
                 self._writers[row["seed"]].add_scalar(name, value, row["step"])
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class WandB:
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Log all seeds at one step."""
-        self._run.log(dict(by_seed(rows)), step=rows[0]["step"])
+        self._run.log(dict(_prefixed(rows)), step=rows[0]["step"])
 
     def close(self) -> None:
         """Finish the run."""
@@ -79,7 +79,7 @@ class MLflow:
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Log all seeds at one step."""
-        self._mlflow.log_metrics(dict(by_seed(rows)), step=rows[0]["step"])
+        self._mlflow.log_metrics(dict(_prefixed(rows)), step=rows[0]["step"])
 
     def close(self) -> None:
         """Finish the run."""
@@ -93,37 +93,37 @@ LOGGERS: Mapping[str, Callable[[Path, Mapping[str, Any], int], Logger]] = {
 }
 """Loggers by name."""
 
-EXTRAS = ("wandb", "mlflow")
-"""Loggers whose package, of the same name, is optional."""
+OPTIONAL_LOGGERS = ("wandb", "mlflow")
+"""Loggers whose package, of the same name, is an optional dependency."""
 
 
 def check_loggers(names: Iterable[str]) -> None:
-    """Refuse a logger that does not exist or lacks its package, before anything is written."""
+    """Refuse a logger that is unknown or whose package is not installed."""
     for name in names:
         if name not in LOGGERS and name != "none":
-            raise ValueError(f"unknown logger {name!r}: {nearest(name, [*LOGGERS, 'none'])}")
-        if name in EXTRAS and find_spec(name) is None:
+            raise SettingError(f"unknown logger {name!r}: {nearest(name, [*LOGGERS, 'none'])}")
+        if name in OPTIONAL_LOGGERS and find_spec(name) is None:
             raise MissingExtraError(name, name)
 
 
 def open_loggers(
     names: Iterable[str], path: Path, settings: Mapping[str, Any], first_step: int
 ) -> list[Logger]:
-    """The loggers of these names for a run that goes on from `first_step`."""
+    """Open loggers by name for a run that continues from `first_step`."""
     return [LOGGERS[name](path, settings, first_step) for name in names if name != "none"]
 
 
-def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers of a row under flat names: `kl/1/0` is stage 1, agent 0."""
+def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The values of a row under flat names: `kl/1/0` is stage 1, agent 0."""
     for name, value in row.items():
         if name not in ("iteration", "step", "seed"):
             yield from _leaves(name, value)
 
 
-def by_seed(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    """The numbers of all seeds, the seed in front."""
+def _prefixed(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """The values of all seeds, named `seed-K/...`."""
     for row in rows:
-        for name, value in scalars(row):
+        for name, value in _scalars(row):
             yield f"seed-{row['seed']}/{name}", value
 
 

@@ -1,4 +1,4 @@
-"""What people see while something runs: a live display, plain lines, or nothing."""
+"""Progress of a run on the terminal: a live panel, plain lines, or nothing."""
 
 import math
 import time
@@ -13,53 +13,33 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
+from fp3o.reports.phrasing import count_text
 
-Style = Literal["auto", "live", "plain", "quiet"]
+DisplayStyle = Literal["auto", "live", "plain", "quiet"]
 
 LINE_EVERY = 10.0
 """Seconds between two lines of the plain display."""
 
 
-@runtime_checkable
-class Display(Protocol):
-    """Who is told how a run goes."""
-
-    def say(self, text: str) -> None:
-        """One thing worth knowing."""
-        ...
-
-    def waiting(self, text: str) -> Any:
-        """A context in which something of unknown length happens."""
-        ...
-
-    def update(self, status: "Status") -> None:
-        """How far training is."""
-        ...
-
-    def close(self) -> None:
-        """No more updates."""
-        ...
-
-
-class Status:
-    """Numbers of a run in progress, for people: how far, how fast, how good."""
+class TrainingStatus:
+    """Progress, speed and current metrics of a run."""
 
     def __init__(self, title: str, total: int, done: int, seeds: int):
         self.title, self.total, self.seeds = title, total, seeds
         self.done = self._first = done
-        self._began = time.perf_counter()
+        self._started = time.perf_counter()
         self.numbers: dict[str, str] = {}
 
     def advance(self, done: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Take the rows of an iteration, one a seed."""
+        """Take the rows of an iteration, one per seed."""
         self.done = done
-        self.numbers |= describe(rows)
+        self.numbers |= _headline_numbers(rows)
 
     @property
     def rate(self) -> float:
-        """Environment steps a second, over all seeds, since this process began."""
-        seconds = max(time.perf_counter() - self._began, 1e-9)
+        """Environment steps per second, over all seeds, since this process started."""
+        seconds = max(time.perf_counter() - self._started, 1e-9)
         return self.seeds * (self.done - self._first) / seconds
 
     @property
@@ -71,33 +51,55 @@ class Status:
         """All of it in one line."""
         numbers = "  ".join(f"{name} {value}" for name, value in self.numbers.items())
         return (
-            f"{100 * self.done / self.total:5.1f} %  step {count(self.done)}/{count(self.total)}  "
-            f"{count(self.rate)} steps/s  {clock(self.left)} left  {numbers}"
+            f"{100 * self.done / self.total:5.1f} %  "
+            f"step {count_text(self.done)}/{count_text(self.total)}  "
+            f"{count_text(self.rate)} steps/s  {duration_text(self.left)} left  {numbers}"
         )
 
 
-def describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return, wins, largest KL of an agent and open gates, with spreads over seeds: as words."""
-    words = {}
-    for name, kind in (("return", "episode"), ("evaluation", "eval")):
+@runtime_checkable
+class Display(Protocol):
+    """Where the progress of a run is shown."""
+
+    def say(self, text: str) -> None:
+        """Show a message."""
+        ...
+
+    def waiting(self, text: str) -> Any:
+        """A context in which something of unknown length happens."""
+        ...
+
+    def update(self, status: TrainingStatus) -> None:
+        """Show the progress of training."""
+        ...
+
+    def close(self) -> None:
+        """End the updates."""
+        ...
+
+
+def _headline_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return, win rate, largest KL, condition and replaced workers, with spreads over seeds."""
+    texts: dict[str, str] = {}
+    for name, prefix in (("return", "episode"), ("evaluation", "eval")):
         for key, scale, digits, unit in (("return", 1, 2, ""), ("won", 100, 0, " % won")):
-            values = [scale * x for row in rows if (x := row.get(f"{kind}_{key}")) is not None]
+            values = [scale * x for row in rows if (x := row.get(f"{prefix}_{key}")) is not None]
             if values:
                 spread = f" ± {np.std(values):.{digits}f}" if len(values) > 1 else ""
                 text = f"{np.mean(values):.{digits}f}{spread}{unit}"
-                words[name] = f"{words[name]}, {text}" if name in words else text
+                texts[name] = f"{texts[name]}, {text}" if name in texts else text
     if kls := [np.max(row["kl"][-1]) for row in rows if row.get("kl")]:
-        words["KL"] = f"{np.max(kls):.4f}"
+        texts["KL"] = f"{np.max(kls):.4f}"
     if any(row.get("condition_holds") is not None for row in rows):
         held = np.mean([bool(row.get("condition_holds")) for row in rows])
-        words["condition"] = f"{100 * held:.0f} %"
+        texts["condition"] = f"{100 * held:.0f} %"
     if replaced := max((row.get("env_restarts", 0) for row in rows), default=0):
-        words["workers replaced"] = str(replaced)
-    return words
+        texts["workers replaced"] = str(replaced)
+    return texts
 
 
-class Quiet:
-    """Says nothing."""
+class QuietDisplay:
+    """Shows nothing."""
 
     def say(self, text: str) -> None:
         """Nothing."""
@@ -107,38 +109,38 @@ class Quiet:
         """Nothing."""
         yield
 
-    def update(self, status: Status) -> None:
+    def update(self, status: TrainingStatus) -> None:
         """Nothing."""
 
     def close(self) -> None:
         """Nothing."""
 
 
-class Plain(Quiet):
-    """Lines for files and pipes: the first one, then one every few seconds, and the last."""
+class PlainDisplay(QuietDisplay):
+    """Lines for files and pipes: one every few seconds, and the last one."""
 
     def __init__(self, console: Console):
         self._console, self._last = console, -math.inf
 
     def say(self, text: str) -> None:
-        """A line."""
+        """Print a line."""
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """A line when it begins."""
+        """Print a line at the start."""
         self.say(f"{text} ...")
         yield
 
-    def update(self, status: Status) -> None:
-        """A line, if the last one is old enough or this is the end."""
+    def update(self, status: TrainingStatus) -> None:
+        """Print a line if the last one is old enough or this is the end."""
         now = time.perf_counter()
         if now - self._last >= LINE_EVERY or status.done >= status.total:
             self._last = now
             self.say(status.line())
 
 
-class Screen(Quiet):
+class LiveDisplay(QuietDisplay):
     """A live panel in a terminal."""
 
     def __init__(self, console: Console):
@@ -146,69 +148,63 @@ class Screen(Quiet):
         self._live: Live | None = None
 
     def say(self, text: str) -> None:
-        """A line above the panel."""
+        """Print a line above the panel."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """A spinner."""
+        """Show a spinner."""
         self.close()
         with self._console.status(f"{text} ..."):
             yield
 
-    def update(self, status: Status) -> None:
-        """Draw the panel anew."""
+    def update(self, status: TrainingStatus) -> None:
+        """Redraw the panel."""
         if self._live is None:
             self._live = Live(console=self._console, refresh_per_second=8, transient=False)
             self._live.start()
-        self._live.update(panel(status))
+        self._live.update(_status_panel(status))
 
     def close(self) -> None:
-        """Leave the last panel on the screen."""
+        """Stop updating; the last panel stays on the screen."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
 
-def panel(status: Status) -> Panel:
-    """Bar, pace and numbers."""
-    share = 100 * status.done / status.total
+def _status_panel(status: TrainingStatus) -> Panel:
     top = Table.grid(padding=(0, 2))
     top.add_row(
         ProgressBar(total=status.total, completed=status.done, width=28),
-        f"[bold]{share:.0f} %[/]",
-        f"step {count(status.done)} of {count(status.total)}",
-        f"{count(status.rate)} steps/s",
-        f"{clock(status.left)} left",
+        f"[bold]{100 * status.done / status.total:.0f} %[/]",
+        f"step {count_text(status.done)} of {count_text(status.total)}",
+        f"{count_text(status.rate)} steps/s",
+        f"{duration_text(status.left)} left",
     )
     numbers = (f"[dim]{name}[/] [bold]{value}[/]" for name, value in status.numbers.items())
-    whole = Table.grid()
-    whole.add_row(top)
-    whole.add_row("  ".join(numbers))
-    return Panel(whole, title=status.title, title_align="left", border_style="cyan", expand=False)
+    body = Table.grid()
+    body.add_row(top)
+    body.add_row("  ".join(numbers))
+    return Panel(body, title=status.title, title_align="left", border_style="cyan", expand=False)
 
 
-def display(style: Style = "auto") -> Display:
-    """The display that fits: live on a terminal, lines elsewhere."""
+def make_display(style: DisplayStyle = "auto") -> Display:
+    """The display of a style; `auto` is live on a terminal and plain elsewhere."""
     console = Console(stderr=False)
     if style == "auto":
         style = "live" if console.is_terminal else "plain"
-    kinds = {"live": lambda: Screen(console), "plain": lambda: Plain(console), "quiet": Quiet}
-    if style not in kinds:
-        raise ValueError(f"unknown display {style!r}: {nearest(style, [*kinds, 'auto'])}")
-    return kinds[style]()
+    styles = {
+        "live": lambda: LiveDisplay(console),
+        "plain": lambda: PlainDisplay(console),
+        "quiet": QuietDisplay,
+    }
+    if style not in styles:
+        raise SettingError(f"unknown display {style!r}: {nearest(style, [*styles, 'auto'])}")
+    return styles[style]()
 
 
-def count(number: int | float) -> str:
-    """1234567 as 1.23M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:.0f}"
-
-
-def clock(seconds: int | float) -> str:
-    """75 as 1:15."""
+def duration_text(seconds: int | float) -> str:
+    """75 seconds as 1:15."""
     if not math.isfinite(seconds):
         return "-:--"
     minutes, rest = divmod(round(seconds), 60)

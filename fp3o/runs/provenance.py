@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, commit, device, command."""
+"""Provenance of a result: versions, commit, device, command."""
 
 import contextlib
 import os
@@ -12,30 +12,32 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from fp3o.spec import FORMAT
+
 PACKAGES = (
     "fp3o", "jax", "jaxlib", "equinox", "optax", "numpy", "safetensors", "mujoco", "gymnasium",
 )  # fmt: skip
 """Packages whose version can change a result."""
 
 OPTIONAL = ("mujoco-mjx",)
-"""Likewise, where they are installed."""
+"""The same, where they are installed."""
 
 
-def describe(settings: Mapping[str, Any], agents: int) -> dict[str, Any]:
-    """What `config.json` holds: the settings, and everything needed to do it again."""
+def provenance_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any]:
+    """The content of `config.json`: the settings and everything needed to reproduce the run."""
     return {
-        "format": 1,
+        "format": FORMAT,
         "settings": dict(settings),
         "agents": agents,
-        "versions": versions(),
-        "commit": commit(),
-        "device": device(),
+        "versions": package_versions(),
+        "commit": _source_commit(),
+        "device": device_name(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Versions of Python and of the packages that matter."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
@@ -49,34 +51,38 @@ def versions() -> dict[str, str]:
     return found
 
 
-def commit() -> str | None:
+def _source_commit() -> str | None:
     """The commit of the package's sources, with `+changes` if they differ; None if unknown."""
-    folder = Path(__file__).parent
-    ask = lambda *words: subprocess.run(  # noqa: E731
-        ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=True
-    ).stdout.strip()
     try:
-        # Inside some other project's checkout (site-packages), its commit would say nothing.
-        if not ask("ls-files", "__init__.py"):
+        # Inside another project's checkout (site-packages) the commit would be of that project.
+        if not _git("ls-files", "__init__.py"):
             return None
-        return ask("rev-parse", "HEAD") + "+changes" * bool(ask("status", "--porcelain", "."))
+        return _git("rev-parse", "HEAD") + "+changes" * bool(_git("status", "--porcelain", "."))
     except (OSError, subprocess.SubprocessError):
         return None
 
 
-def device() -> str:
-    """The accelerator, or the processor with its number of cores."""
-    import jax  # here, so that a missing or broken JAX can still be reported
+def _git(*arguments: str) -> str:
+    """Output of a git command in the package's folder."""
+    command = ["git", "-C", str(Path(__file__).parents[1]), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+def device_name() -> str:
+    """The accelerator, or the CPU with its number of cores."""
+    import jax  # here, so that `fp3o doctor` can report a broken JAX
 
     devices = jax.devices()
     kind, number = devices[0].device_kind, len(devices)
     if devices[0].platform == "cpu":
-        return f"{platform.machine()} CPU, {usable_cores()} cores"
+        return f"{platform.machine()} CPU, {_usable_cores()} cores"
     return f"{number} x {kind}" if number > 1 else kind
 
 
-def usable_cores() -> int:
+def _usable_cores() -> int:
     """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
+    try:
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1

@@ -1,79 +1,142 @@
-"""A training run as one value, `Plan`, and its flat form: names and plain values.
+"""`RunConfig`: everything that defines a training run, as dataclasses and as a flat dict.
 
-The flat form is what the command line offers, what `config.json` keeps, what a settings file holds
-and what `fp3o.train` takes as keywords. It is derived from the fields of `Plan`, `Config` and
-`Rates`, so a setting is written down, explained and given its default in one place.
+The flat dict is what `config.json` and settings files hold and what `fp3o.train` takes as keywords;
+the command line has one flag per name. All of them are derived from the fields of `RunConfig`,
+`Config` and `Hyperparameters`.
 """
 
+import dataclasses
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from fp3o.envs.registry import DEFAULT_TASK, get_task
+from fp3o.algorithms.table import algorithm_name
+from fp3o.envs.registry import DEFAULT_PRESET, DEFAULT_TASK, get_task
 from fp3o.envs.task import Task
-from fp3o.learning.config import Config
+from fp3o.errors import SettingError, nearest
+from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Setup
+from fp3o.runs.settings import coerce, setting_types
+from fp3o.sharing.auto import NUM_ENVS, auto_sharing
+from fp3o.sharing.schemes import AUTO, resolve_groups
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What to train on, for how long, how it is judged and kept."""
+    """The task, the length of training, evaluation, logging, and the learner's settings."""
 
     task: str = DEFAULT_TASK
-    """The task's name."""
+    """Name of the task (see `fp3o list`)."""
     variant: str | None = None
-    """The rules to play by; none: the task's first variant."""
-    learner: Config = field(default_factory=Config)
-    """The learner's settings."""
+    """Rules of the task; none: its first variant."""
     steps: int = 1_000_000
-    """Environment steps of each seed; rounded up to whole iterations."""
+    """Environment steps per seed, rounded up to whole iterations."""
     seeds: int = 1
-    """How many seeds train together in one program."""
+    """Number of seeds, trained together in one program."""
     seed: int = 0
-    """The first seed; the others follow it."""
+    """First seed; the others follow it."""
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
-    """Episodes of an evaluation during training."""
+    """Episodes per evaluation during training."""
     final_episodes: int = 1000
-    """Episodes of the final evaluation of the last and the best policy of every seed."""
+    """Episodes per final evaluation, of the last and the best policy of every seed."""
     log_every: int = 1
-    """Iterations between lines in metrics.jsonl."""
+    """Iterations between rows in metrics.jsonl."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
-    """Checkpoints kept."""
+    """Number of checkpoints kept."""
+    learner: Config = field(default_factory=Config)
+    """Settings of the learner: a new value compiles a new program."""
+
+    @classmethod
+    def from_preset(cls, task: str | None = None, preset: str | None = None) -> "RunConfig":
+        """The settings of a task's preset; by default its first one, without a task the demo."""
+        if task is None:
+            task, preset = DEFAULT_TASK, preset or DEFAULT_PRESET
+        entry = get_task(task)
+        return cls(task=entry.name).with_settings(entry.preset(preset))
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "RunConfig":
+        """A copy with some settings of the flat form replaced; names and types are checked."""
+        for name in settings:
+            if name not in SETTING_TYPES:
+                raise SettingError(f"unknown setting {name!r}: {nearest(name, SETTING_TYPES)}")
+        given = {name: coerce(name, SETTING_TYPES[name], x) for name, x in settings.items()}
+        own = {name: given.pop(name) for name in setting_types(RunConfig) if name in given}
+        return dataclasses.replace(self, learner=self.learner.replace(**given), **own)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings as a flat dict of JSON values."""
+        parts = self, self.learner, self.learner.hyperparameters
+        values = {
+            item.name: getattr(part, item.name)
+            for part in parts
+            for item in dataclasses.fields(part)
+            if item.name in SETTING_TYPES
+        }
+        values["algorithm"] = algorithm_name(self.learner.row)
+        values["variant"] = self.variant or self.task_info.variants[0]
+        return json.loads(json.dumps(values, default=float))
+
+    def resolve(self) -> "RunConfig":
+        """A checked copy with plain groups in place of `auto`, functions and dicts."""
+        config, task = self, self.task_info
+        for name in ("sharing", "critic_sharing"):
+            given = getattr(config.learner, name)
+            if given == AUTO:
+                env = task.vec_env(self.variant, min(NUM_ENVS, task.max_parallel))
+                config = config.with_settings({name: auto_sharing(env, seed=self.seed)})
+            elif given is not None:
+                groups = resolve_groups(given, task.spec(self.variant))
+                config = config.with_settings({name: groups})
+        return config.check()
+
+    def check(self) -> "RunConfig":
+        """Refuse settings that cannot work, before anything is compiled or written."""
+        for name, least in MINIMUM.items():
+            if not least <= getattr(self, name) < math.inf:
+                raise SettingError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        Setup(self.task_info.spec(self.variant), self.learner)
+        return self
 
     @property
     def task_info(self) -> Task:
-        """The task's entry in the table."""
+        """The registered task."""
         return get_task(self.task)
 
     @property
     def steps_per_iteration(self) -> int:
-        """Environment steps of one seed in an iteration."""
+        """Environment steps per seed in one iteration."""
         return self.learner.num_envs * self.learner.rollout
 
     @property
     def iterations(self) -> int:
-        """Iterations that make up the steps."""
+        """Number of iterations of the whole run."""
         return -(-self.steps // self.steps_per_iteration)
 
     @property
     def seed_numbers(self) -> range:
-        """The seeds."""
+        """All seeds of the run."""
         return range(self.seed, self.seed + self.seeds)
 
-    def check(self) -> "RunConfig":
-        """Refuse what cannot work, before anything is compiled or written."""
-        for name, least in LEAST.items():
-            if not least <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        Setup(self.task_info.spec(self.variant), self.learner)
-        return self
 
+SETTING_TYPES: Mapping[str, Any] = setting_types(RunConfig, Config, Hyperparameters)
+"""Type of every setting, by its name in the flat form."""
 
-LEAST = {
-    "steps": 1, "seeds": 1, "seed": 0, "eval_every": 0, "eval_episodes": 1, "final_episodes": 1,
-    "log_every": 1, "save_every": 0, "keep": 1,
-}  # fmt: skip
-"""The smallest value of each count."""
+MINIMUM: Mapping[str, int] = {
+    "steps": 1,
+    "seeds": 1,
+    "seed": 0,
+    "eval_every": 0,
+    "eval_episodes": 1,
+    "final_episodes": 1,
+    "log_every": 1,
+    "save_every": 0,
+    "keep_checkpoints": 1,
+}
+"""Smallest value of each count."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Stop signals: Ctrl-C and termination end training after the current iteration."""
 
 import contextlib
 import signal
@@ -7,33 +7,32 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _COLLECTED: list[list[int]] = []
-"""Requests to stop, of all who collect them now; the innermost last."""
+"""Signals received, one list per active context; the innermost last."""
 
 
 @contextlib.contextmanager
 def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
-    """Collect requests to stop (Ctrl-C, termination) instead of dying; a second Ctrl-C dies.
+    """Collect SIGINT and SIGTERM instead of stopping at once; a second Ctrl-C stops at once.
 
-    Inside of another such context, what was asked there counts here, and the other way round: who
-    stops a run stops the grid it belongs to.
+    Nested contexts share their signals: stopping a run also stops the grid it belongs to.
     """
-    asked: list[int] = [*_COLLECTED[-1]] if _COLLECTED else []
+    received: list[int] = [*_COLLECTED[-1]] if _COLLECTED else []
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and asked:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and received:
             raise KeyboardInterrupt
-        if not asked:
+        if not received:
             say("stopping after this iteration ...")
         for collected in _COLLECTED:
             collected.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked  # only the main thread may handle signals
+        yield received  # only the main thread may handle signals
         return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    _COLLECTED.append(asked)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    _COLLECTED.append(received)
     try:
-        yield asked
+        yield received
     finally:
         _COLLECTED.pop()
         for number, handler in before.items():

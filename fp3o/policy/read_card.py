@@ -1,0 +1,138 @@
+"""Reading `policy.json`: every value is checked before it is used, sizes are limited."""
+
+from typing import Any
+
+from fp3o.policy.card import WEIGHTS, Card
+from fp3o.policy.format1 import upgrade_document
+from fp3o.policy.schema import ListOf, PolicyError, Range, check_value, parse_json, quote
+from fp3o.sharing.schemes import layer_groups
+from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
+
+ACTIVATION_NAMES, STD_PARAM_NAMES = {"relu", "tanh"}, {"sigmoid", "exp"}
+
+MAX_AGENTS, MAX_LAYERS, MAX_SIZE = 1024, 64, 2**24
+MAX_OUTPUTS = 2**20
+"""Limit of the padded outputs of a whole team."""
+MAX_PARAMETERS = 2**26
+"""Limit of the parameters of a policy: 256 MiB."""
+MAX_ARRAYS, MAX_AXES = 1024, 8
+"""Limits of the arrays of a custom network, and of the axes of one."""
+
+SIZE, LAYER, NUMBER = Range(0, MAX_SIZE), Range(1, MAX_SIZE), Range(-1e300, 1e300)
+ACTION_SIZES = {
+    "discrete": ListOf(ListOf(LAYER, MAX_OUTPUTS), MAX_AGENTS),
+    "box": ListOf(SIZE, MAX_AGENTS),
+}
+VALUE = {"mean": ListOf(NUMBER, MAX_AGENTS), "std": ListOf(Range(0.0, 1e300), MAX_AGENTS)}
+TASK = {
+    "name": str,
+    "actions": {"kind": {*ACTION_SIZES}, "sizes": list},
+    "obs_size": SIZE,
+    "state_size": SIZE,
+    "agent_types": ListOf(Range(-MAX_SIZE, MAX_SIZE), MAX_AGENTS),
+    "truncates": bool,
+    "reward_sum_over": Range(1, MAX_AGENTS),
+    "episode_metrics": ListOf(str, MAX_ARRAYS, least=0),
+}
+NETWORK = {
+    "hidden": ListOf(LAYER, MAX_LAYERS),
+    "gru_size": SIZE,
+    "activation": ACTIVATION_NAMES,
+    "std_param": STD_PARAM_NAMES,
+    "agent_id": bool,
+}
+CUSTOM_NETWORK = NETWORK | {
+    "network_class": str,
+    "arrays": ListOf({"name": str, "shape": ListOf(LAYER, MAX_AXES)}, MAX_ARRAYS),
+}
+"""A custom network: the import path of its class, and its arrays."""
+SCHEMA = {
+    "format": Range(FORMAT, FORMAT),
+    "task": TASK,
+    "network": NETWORK,
+    "sharing": ListOf(ListOf(Range(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
+    "normalisers": {
+        "input": {"kind": {"layer_norm", "none"}, "epsilon": Range(1e-12, 1.0)},
+        "value": object,
+    },
+    "provenance": dict,
+    "weights": {"file": {WEIGHTS}, "sha256": str, "bytes": Range(0, 2**40)},
+}
+"""The content of a `policy.json`."""
+
+
+def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
+    """Parse and check a `policy.json`: the card, and format, checksum and size of the weights."""
+    document = parse_json(text)
+    version = document.get("format") if isinstance(document, dict) else FORMAT
+    # Before anything else: another version has other keys.
+    if type(version) is not int or version not in (1, FORMAT):
+        newer = isinstance(version, int) and version > FORMAT
+        hint = ": update fp3o" if newer else ""
+        raise PolicyError(
+            f"has the format {quote(version)}, this version of fp3o reads 1 and {FORMAT}{hint}"
+        )
+    if version == 1:
+        document = upgrade_document(document)
+    network = document.get("network") if isinstance(document, dict) else None
+    custom = isinstance(network, dict) and "network_class" in network
+    schema = SCHEMA | {"network": CUSTOM_NETWORK if custom else NETWORK}
+    card = _make_card(facts := check_value(document, schema, "policy"), custom)
+    _check_sizes(card)
+    return card, {**facts["weights"], "format": version}
+
+
+def _make_card(facts: dict[str, Any], custom: bool) -> Card:
+    task, network, sharing = facts["task"], facts["network"], facts["sharing"]
+    actions = _action_space(**task["actions"], num_agents=len(task["agent_types"]))
+    num_layers = len(sharing) if custom else len(network["hidden"]) + bool(network["gru_size"]) + 1
+    if custom:
+        network["arrays"] = tuple((one["name"], one["shape"]) for one in network["arrays"])
+    if layer_groups(sharing, task["agent_types"], num_layers) != sharing:
+        raise PolicyError("policy.sharing must number groups from 0 in order of appearance")
+    norms = facts["normalisers"]
+    return Card(
+        spec=EnvSpec(**{**task, "actions": actions}),
+        **network,
+        sharing=sharing,
+        layer_norm=norms["input"]["kind"] == "layer_norm",
+        epsilon=norms["input"]["epsilon"],
+        value=_value_moments(norms["value"]),
+        provenance=facts["provenance"],
+    )
+
+
+def _check_sizes(card: Card) -> None:
+    """Refuse a card whose arrays would not fit or would take too much memory."""
+    if card.network_class is not None and isinstance(card.spec.actions, Box):
+        wanted = (max(card.sharing[-1]) + 1, card.num_outputs)
+        if (given := card.shapes().get("log_std.value")) != wanted:
+            raise PolicyError(f"policy.network.arrays: log_std.value must be {wanted}, is {given}")
+    if card.num_outputs * card.spec.num_agents > MAX_OUTPUTS:
+        raise PolicyError(f"pads its actions to more than the {MAX_OUTPUTS} outputs allowed")
+    # All arrays, and all vectors once per agent: as many as acting keeps in memory.
+    vectors = sum(shape[-1] for shape in card.shapes().values())
+    for total in (card.num_parameters, vectors * card.spec.num_agents):
+        if total > MAX_PARAMETERS:
+            raise PolicyError(f"describes {total} parameters, at most {MAX_PARAMETERS} are allowed")
+
+
+def _action_space(kind: str, sizes: Any, num_agents: int) -> Discrete | Box:
+    where = "policy.task.actions.sizes"
+    sizes = check_value(sizes, ACTION_SIZES[kind], where)
+    if len(sizes) != num_agents:
+        raise PolicyError(f"{where} is for {len(sizes)} agents, agent_types for {num_agents}")
+    if kind == "box":
+        return Box(sizes)
+    if len({*map(len, sizes)}) > 1:
+        raise PolicyError(f"{where} must give all agents the same number of sub-actions")
+    return Discrete(sizes)
+
+
+def _value_moments(moments: Any) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    if moments is None:
+        return None
+    moments = check_value(moments, VALUE, "policy.normalisers.value")
+    if len(moments["mean"]) != len(moments["std"]):
+        raise PolicyError("policy.normalisers.value must have as many means as deviations")
+    return moments["mean"], moments["std"]

@@ -1,0 +1,52 @@
+"""Files that are replaced in one step and survive a crash."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fp3o.errors import UserError
+
+
+class RunError(UserError, RuntimeError):
+    """A run directory cannot be used as requested; the message says why and what to do."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: it holds the old content or the new one, never a part."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    flush(path.parent)
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into a RunError that says how to continue."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {path}: {error.strerror or error}. The last checkpoint is intact; fix "
+            f"this and continue with `fp3o resume {path}`"
+        ) from error
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the names in a directory, to disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open directories; renames there are durable enough
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,102 @@
+"""Rows of metrics, one per seed and logged iteration: in `metrics.jsonl` and in the loggers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fp3o.envs.api import VecEnv
+from fp3o.runs.directory import RunDirectory
+from fp3o.runs.loggers import Logger, open_loggers
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.seed_axis import by_seed
+
+TOTALS = ("env_restarts", "env_lost_steps")
+"""Failure counts that are not the reason of a failure."""
+
+Row = dict[str, Any]
+
+
+class MetricsLog:
+    """Writes rows of metrics; `cursor` is the length of `metrics.jsonl` so far."""
+
+    def __init__(self, directory: RunDirectory, logger_names: Sequence[str]):
+        self.cursor = 0
+        self._directory, self._names = directory, logger_names
+        self._loggers: list[Logger] = []
+
+    def rewind(self, cursor: int) -> Row:
+        """Drop the rows written after a checkpoint; returns the last row that is left."""
+        self.cursor = cursor
+        self._directory.rewind("metrics.jsonl", cursor)
+        rows = self._directory.metrics.read_bytes().splitlines()
+        return json.loads(rows[-1]) if rows else {}
+
+    def open(self, config: RunConfig, first_step: int) -> None:
+        """Open the loggers for rows from `first_step` on."""
+        self._loggers = open_loggers(
+            self._names, self._directory.path, config.settings, first_step
+        )
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Append one row per seed."""
+        self.cursor = self._directory.append("metrics.jsonl", rows)
+        for logger in self._loggers:
+            logger.write(rows)
+
+    def close(self) -> None:
+        """Close the loggers."""
+        for logger in self._loggers:
+            logger.close()
+
+
+class WorkerFailures:
+    """Failures of worker processes since the run started, over all its resumptions."""
+
+    def __init__(self, env: VecEnv):
+        self._env = env
+        self._before: dict[str, int] = {}
+        self._reported = self.counts()
+
+    def restore(self, row: Mapping[str, Any]) -> None:
+        """Continue from the counts of the last logged row."""
+        self._before = {name: row[name] for name in self._env.failure_counts() if name in row}
+        self._reported = self.counts()
+
+    def counts(self) -> dict[str, int]:
+        """Failures so far, by metric name; empty for environments without workers."""
+        now = self._env.failure_counts()
+        return {name: self._before.get(name, 0) + number for name, number in now.items()}
+
+    def news(self, step: int) -> str | None:
+        """A sentence about the workers replaced since the last call; None if there were none."""
+        old, self._reported = self._reported, self.counts()
+        new = {name: number - old[name] for name, number in self._reported.items()}
+        if not new.get("env_restarts"):
+            return None
+        reasons = [
+            f"{number} {name.removeprefix('env_')}"
+            for name, number in new.items()
+            if number and name not in TOTALS
+        ]
+        return (
+            f"after step {step}, workers replaced: {new['env_restarts']} ({', '.join(reasons)}); "
+            f"{new['env_lost_steps']} steps of their episodes were lost"
+        )
+
+
+def metric_rows(metrics: Mapping[str, Any], seeds: int) -> list[Row]:
+    """The metrics of an iteration as JSON values, one row per seed."""
+    arrays = {name: by_seed(x, seeds) for name, x in metrics.items()}
+    return [{name: json_value(x[k]) for name, x in arrays.items()} for k in range(seeds)]
+
+
+def json_value(x: Any) -> Any:
+    """Numbers for JSON: the shortest text that is the same float32, null where not finite."""
+    array = np.asarray(x)
+    if array.ndim:
+        return [json_value(part) for part in array]
+    if array.dtype.kind != "f":
+        return array.item()
+    return float(str(array[()])) if np.isfinite(array) else None

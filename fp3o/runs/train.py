@@ -1,0 +1,139 @@
+"""Train and resume: from settings to a finished run directory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fp3o.envs.registry import register_env
+from fp3o.errors import SettingError
+from fp3o.runs.atomic import write_errors
+from fp3o.runs.directory import RunDirectory
+from fp3o.runs.loggers import check_loggers
+from fp3o.runs.progress import Display, DisplayStyle, make_display
+from fp3o.runs.provenance import provenance_record
+from fp3o.runs.run import Run
+from fp3o.runs.run_config import RunConfig
+from fp3o.runs.settings import read_settings
+from fp3o.runs.trainer import Trainer
+
+
+def train(
+    task: Any = None,
+    *,
+    config: RunConfig | str | Path | None = None,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    progress: DisplayStyle = "auto",
+    loggers: Sequence[str] = ("tensorboard",),
+    **overrides: Any,
+) -> Run:
+    """Train policies for a task and keep everything about them in a run directory.
+
+    Args:
+        task: a name (see `fp3o list`), or an object: an `Env`, a PettingZoo `ParallelEnv`, or a
+            function that makes one. None: a demo.
+        config: a `RunConfig`, or a JSON or TOML file of settings.
+        preset: name of one of the task's presets; by default its first one.
+        out: the run directory; by default a new one under `runs/`.
+        progress: how training is shown: auto, live, plain or quiet.
+        loggers: where metrics go besides `metrics.jsonl`.
+        **overrides: settings by name, as in `fp3o train --help`, for example
+            `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
+            `config`, which replace those of the preset.
+    """
+    if not (task is None or isinstance(task, str)):
+        task = register_env(task).name
+    resolved = make_config(task, config, preset).with_settings(overrides).resolve()
+    return start_run(resolved, out, make_display(progress), loggers)
+
+
+def resume(
+    path: str | Path,
+    *,
+    steps: int | float | None = None,
+    progress: DisplayStyle = "auto",
+    loggers: Sequence[str] = ("tensorboard",),
+) -> Run:
+    """Continue a run exactly from its newest checkpoint; `steps` may be raised."""
+    return continue_run(path, make_display(progress), loggers, steps)
+
+
+def make_config(
+    task: str | None = None,
+    config: RunConfig | str | Path | None = None,
+    preset: str | None = None,
+) -> RunConfig:
+    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is."""
+    if isinstance(config, RunConfig):
+        if preset is not None:
+            raise SettingError("give either a RunConfig or a preset, not both")
+        return config if task is None else config.with_settings({"task": task})
+    filed = read_settings(config) if config is not None else {}
+    base = RunConfig.from_preset(task or filed.get("task"), preset)
+    return base.with_settings({**filed, "task": base.task})
+
+
+def start_run(
+    config: RunConfig,
+    out: str | Path | None,
+    display: Display,
+    loggers: Sequence[str],
+    with_report: bool = True,
+) -> Run:
+    """Start a run in a new directory and train it; with the report at its end."""
+    check_loggers(loggers)
+    directory = RunDirectory(out if out is not None else _free_path(config))
+    directory.create()
+    try:
+        agents = config.task_info.spec(config.variant).num_agents
+        directory.write_json("config.json", provenance_record(config.settings, agents))
+        return _finish(Trainer(config, directory, display, loggers), with_report)
+    finally:
+        directory.unlock()
+
+
+def continue_run(
+    path: str | Path,
+    display: Display,
+    loggers: Sequence[str],
+    steps: int | float | None = None,
+    with_report: bool = True,
+) -> Run:
+    """Continue a run from its newest checkpoint; with the report at its end."""
+    check_loggers(loggers)
+    directory = RunDirectory(path)
+    config = RunConfig().with_settings(directory.read_settings()).check()
+    directory.lock()
+    try:
+        if steps is not None:
+            config = config.with_settings({"steps": steps}).check()
+        trainer = Trainer(config, directory, display, loggers)
+        if config.iterations < trainer.iteration:
+            raise SettingError(f"{path} has already done {trainer.step} steps, more than {steps}")
+        if trainer.iteration < config.iterations:
+            trainer.note_resumption()
+        return _finish(trainer, with_report)
+    finally:
+        directory.unlock()
+
+
+def _finish(trainer: Trainer, with_report: bool) -> Run:
+    """Train to the end or until a stop signal; write the report of a finished run."""
+    run = Run(trainer.directory.path)
+    with write_errors(run.path):
+        finished = trainer.run()
+        if finished and with_report and not (run.path / "report.html").exists():
+            with trainer.display.waiting("writing the report"):
+                run.report()
+    return run
+
+
+def _free_path(config: RunConfig) -> Path:
+    """`runs/task-algorithm-sharing-1`, or the first number that is free."""
+    settings = config.settings
+    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
+    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
+    number = 1
+    while (path := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return path
