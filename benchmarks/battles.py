@@ -21,9 +21,9 @@ import jax.numpy as jnp
 
 from fp3o.envs.registry import make
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs.evaluation import program_of
-from fp3o.runs.provenance import device, versions
-from fp3o.runs.settings import from_preset, with_settings
+from fp3o.runs.evaluation import make_program
+from fp3o.runs.provenance import device_name, package_versions
+from fp3o.runs.run_config import RunConfig
 
 AIMS = {"3s5z": 1_000_000, "bane_vs_bane": 300_000, "2c_vs_64zg": 200_000}
 """Steps a second of random play on a GPU in 4,096 environments; 5,000 for 3s5z on two cores."""
@@ -64,10 +64,8 @@ def playing(name: str, num_envs: int, seconds: float) -> dict[str, Any]:
 
 def training(name: str, algorithm: str, seeds: int, seconds: float) -> dict[str, Any]:
     """Steps a second of whole iterations, the fastest one."""
-    plan = with_settings(
-        from_preset(f"smac/{name}", "many"), {"algorithm": algorithm, "seeds": seeds}
-    )
-    program = program_of(plan)
+    plan = RunConfig.from_preset(f"smac/{name}", "many").with_settings({"algorithm": algorithm, "seeds": seeds})
+    program = make_program(plan)
     state, began = program.init(0), time.perf_counter()
     program.compile(state)
     compiled, times = time.perf_counter() - began, []
@@ -92,7 +90,7 @@ def main() -> None:
     parser.add_argument("--json", help="also write the numbers to this file")
     options = parser.parse_args()
     parts = options.only or (["playing", "training"] if fast else ["playing"])
-    print(f"{device()}, " + ", ".join(f"{k} {v}" for k, v in versions().items() if "jax" in k))
+    print(f"{device_name()}, " + ", ".join(f"{k} {v}" for k, v in package_versions().items() if "jax" in k))
     rows = []
 
     def tell(row: dict[str, Any]) -> None:

@@ -47,9 +47,8 @@ from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
 from fp3o.envs.mamujoco.task import World, world
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import vectorise
-from fp3o.runs.evaluation import program_of
+from fp3o.runs.evaluation import make_program
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import from_preset, with_settings
 from fp3o.training.program import Program
 
 SIZES = (4, 20, 64, 256)
@@ -234,7 +233,7 @@ def own_play(job: Job, program: Program, played: Play) -> Play:
 
 def training_job(plan: RunConfig) -> tuple[Job, Clock]:
     """An iteration, and a clock that knows how long it collects."""
-    program = program_of(plan.check())
+    program = make_program(plan.check())
     state = program.init(plan.seed)
 
     def run() -> None:
@@ -324,7 +323,7 @@ def has_peer() -> bool:
 def plan_of(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
     """FP3O with the paper's settings, or with those of today where the paper lacks the body."""
     settings = {"algorithm": "fp3o", "sharing": sharing, "num_envs": num_envs, "seeds": seeds}
-    return with_settings(from_preset(f"{FAMILY}/{name}", rules(name)), settings)
+    return RunConfig.from_preset(f"{FAMILY}/{name}", rules(name)).with_settings(settings)
 
 
 def task_world(name: str) -> World:
@@ -360,7 +359,7 @@ def collection(asked: argparse.Namespace) -> Iterator[Row]:
     body = task_world(asked.task)
     for num_envs in SIZES:
         seeds = 5 if num_envs == 20 else 1
-        program = program_of(plan_of(asked.task, asked.sharing, num_envs // seeds, seeds))
+        program = make_program(plan_of(asked.task, asked.sharing, num_envs // seeds, seeds))
         threads = default_threads(num_envs)
         played, job = play(body, num_envs), collecting_job(program, body)
         own = own_play(job, program, played)
@@ -439,7 +438,7 @@ def bodies(asked: argparse.Namespace) -> Iterator[Row]:
 def parts(asked: argparse.Namespace) -> Iterator[Row]:
     """Microseconds of a step of collecting, all environments together."""
     for num_envs in (4, 64):
-        program: Any = program_of(plan_of(asked.task, asked.sharing, num_envs, 1))
+        program: Any = make_program(plan_of(asked.task, asked.sharing, num_envs, 1))
         job = collecting_job(program, task_world(asked.task))
         clock = Clock(job.run)
         clock.watch(program._host, "_choose", "deciding")

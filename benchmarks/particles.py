@@ -13,9 +13,8 @@ import time
 
 import jax
 
-from fp3o.runs.evaluation import program_of
+from fp3o.runs.evaluation import make_program
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import from_preset, with_settings
 
 BASELINE = {
     "algorithm": "ippo", "sharing": "full", "num_envs": 64, "rollout": 128, "epochs": 4,
@@ -27,19 +26,17 @@ PAPER = {"seeds": 1}
 
 
 def cases() -> dict[str, RunConfig]:
-    plans = {"baseline IPPO spread": with_settings(from_preset("mpe/simple_spread"), BASELINE)}
+    plans = {"baseline IPPO spread": RunConfig.from_preset("mpe/simple_spread").with_settings(BASELINE)}
     for algorithm in ("ippo", "mappo", "fp3o"):
         for task in ("simple_spread", "simple_reference", "simple_speaker_listener"):
             settings = PAPER | {"algorithm": algorithm}
-            plans[f"GRU {algorithm} {task}"] = with_settings(
-                from_preset(f"mpe/{task}", "paper"), settings
-            )
+            plans[f"GRU {algorithm} {task}"] = RunConfig.from_preset(f"mpe/{task}", "paper").with_settings(settings)
     return plans
 
 
 def measure(plan: RunConfig, seconds: float) -> tuple[float, float, float]:
     """Seconds to compile, steps a second of the fastest iteration, and over all of them."""
-    program = program_of(plan.check())
+    program = make_program(plan.check())
     state = program.init(plan.seed)
     began = time.perf_counter()
     program.compile(state)

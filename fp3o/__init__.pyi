@@ -14,9 +14,10 @@ from .networks.layers import linear
 from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
-from .runs.directory import RunError
+from .runs.atomic import RunError
 from .runs.evaluation import evaluate
-from .runs.run import Run, resume, train
+from .runs.run import Run
+from .runs.train import resume, train
 from .runs.run_config import RunConfig
 from .runs.video import render
 from .sharing.auto import auto_sharing

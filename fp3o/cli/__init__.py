@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command line: `fp3o COMMAND ...`."""

@@ -1,10 +1,11 @@
-"""What works here, what does not, and how to mend it."""
+"""The checks of `fp3o doctor`: what works on this machine, and how to fix what does not."""
 
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,95 +14,130 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-EXTRAS = {
+OPTIONAL_PACKAGES = {
     "wandb": ("wandb", "logging to Weights & Biases"),
     "mlflow": ("mlflow", "logging to MLflow"),
-    "mpe2": ("mpe2", "comparing with the original particle tasks"),
+    "mpe2": ("mpe2", "comparing with the original particle environments"),
     "mujoco.mjx": ("mjx", "MuJoCo tasks on the accelerator"),
+    "pettingzoo": ("pettingzoo", "tasks from PettingZoo"),
+    "jaxmarl": ("jaxmarl", "tasks from JaxMARL"),
+    "jumanji": ("jumanji", "tasks from Jumanji"),
+    "ray": ("ray", "experiments on a Ray cluster"),
 }
-"""Module -> the extra that brings it, and what it is for."""
+"""Module -> the extra of pyproject.toml that installs it, and its purpose."""
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
-    well: bool
-    needed: bool
-    what: str
+    ok: bool
+    required: bool
+    detail: str
     fix: str = ""
 
 
-def examine() -> list[Finding]:
-    """Look at everything."""
-    looks = [_python, _versions, _devices, _tasks, _disk, *(_extra(name) for name in EXTRAS)]
-    return [finding for look in (*looks, _starcraft) for finding in look()]
+Check = Callable[[], list[Finding]]
+
+
+def diagnose() -> list[Finding]:
+    """Run all checks; one that raises becomes a finding and does not stop the others."""
+    packages = {name: partial(_optional_package, name) for name in OPTIONAL_PACKAGES}
+    checks: dict[str, Check] = {
+        "python": _python,
+        "packages": _required_packages,
+        "device": _device,
+        "tasks": _tasks,
+        "directory": _directory,
+        **packages,
+        "StarCraft II": _starcraft,
+    }
+    required = {"python", "packages", "device", "tasks", "directory"}
+    return [
+        finding
+        for name, check in checks.items()
+        for finding in _isolated(name, check, name in required)
+    ]
+
+
+def _isolated(name: str, check: Check, required: bool) -> list[Finding]:
+    try:
+        return check()
+    except Exception as error:
+        fix = "pip install -U fp3o, or report this with its full text"
+        return [Finding(name, False, required, _one_line(error), fix)]
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 
 def _python() -> list[Finding]:
-    words = sys.version.split()[0]
-    return [Finding("python", sys.version_info >= (3, 11), True, words, "use Python 3.11 or newer")]
+    text, ok = sys.version.split()[0], sys.version_info >= (3, 11)
+    return [Finding("python", ok, True, text, "use Python 3.11 or newer")]
 
 
-def _versions() -> list[Finding]:
-    from fp3o.runs.provenance import versions
+def _required_packages() -> list[Finding]:
+    from fp3o.runs.provenance import package_versions
 
-    fix = "pip install fp3o"
     return [
-        Finding(name, number != "not installed", True, number, fix)
-        for name, number in versions().items()
+        Finding(name, number != "not installed", True, number, "pip install fp3o")
+        for name, number in package_versions().items()
         if name != "python"
     ]
 
 
-def _devices() -> list[Finding]:
-    import jax
-
-    from fp3o.runs.provenance import device
-
+def _device() -> list[Finding]:
     fix = "unset JAX_PLATFORMS, or install the jax wheel for your accelerator (jax[cuda12])"
     try:
-        found = device()
-    except RuntimeError as error:
-        return [Finding("device", False, True, str(error).splitlines()[0], fix)]
-    accelerated = jax.default_backend() != "cpu"
-    hint = "" if accelerated or not shutil.which("nvidia-smi") else fix
-    return [Finding("device", not hint, False, found, hint)]
+        import jax
+
+        from fp3o.runs.provenance import device_name
+
+        name, on_cpu = device_name(), jax.default_backend() == "cpu"
+    except Exception as error:
+        return [Finding("device", False, True, _one_line(error), fix)]
+    unused = on_cpu and shutil.which("nvidia-smi") is not None
+    return [Finding("device", not unused, False, name, fix if unused else "")]
 
 
 def _tasks() -> list[Finding]:
-    """Every task is made, and stepped once (pure games: traced, which takes much less time)."""
+    """Make every task and step it once; pure JAX tasks are only traced, which is faster."""
     from fp3o.envs.registry import TASKS
 
-    findings, well = [], 0
+    findings, number = [], 0
     for task in TASKS.values():
         for variant in task.variants:
             name = f"{task.name}:{variant}" if len(task.variants) > 1 else task.name
             try:
-                _play(task.env(variant))
-                well += 1
+                _step_once(task.env(variant))
+                number += 1
             except Exception as error:
-                findings.append(Finding(name, False, True, repr(error), "pip install -U fp3o"))
-    return [Finding("tasks", well > 0, True, f"{well} play (fp3o list)"), *findings]
+                fix = "pip install -U fp3o; MuJoCo tasks also need the package mujoco"
+                findings.append(Finding(name, False, True, _one_line(error), fix))
+    return [Finding("tasks", number > 0, True, f"{number} work (fp3o list)"), *findings]
 
 
-def _play(game: Any) -> None:
+def _step_once(env: Any) -> None:
     import jax
     import jax.numpy as jnp
 
     from fp3o.envs.api import HostEnv
+    from fp3o.spec import Discrete
 
-    mask, widths = game.spec.actions.mask, getattr(game.spec.actions, "widths", None)
-    shape = (len(mask), len(widths) if widths else mask.shape[1])
-    action = jnp.zeros(shape, int if widths else float)
-    if isinstance(game, HostEnv):
-        env = game.vectorise(1)
-        env.step(env.reset(jax.random.key(0))[0], action[None])
+    space = env.spec.actions
+    discrete = isinstance(space, Discrete)
+    size = len(space.widths) if discrete else space.mask.shape[1]
+    action = jnp.zeros((env.spec.num_agents, size), int if discrete else float)
+    if isinstance(env, HostEnv):
+        batch = env.vectorise(1)
+        batch.step(batch.reset(jax.random.key(0))[0], action[None])
     else:
-        jax.eval_shape(lambda key: game.step(game.reset(key), action, key), jax.random.key(0))
+        jax.eval_shape(lambda key: env.step(env.reset(key), action, key), jax.random.key(0))
 
 
-def _disk() -> list[Finding]:
+def _directory() -> list[Finding]:
     folder = Path.cwd()
     free = shutil.disk_usage(folder).free / 2**30
     try:
@@ -109,40 +145,40 @@ def _disk() -> list[Finding]:
             writable = os.access(folder, os.W_OK)
     except OSError:
         writable = False
-    fix = "free some space, or give runs another place with --out"
-    words = f"{'writable' if writable else 'not writable'}, {free:.1f} GiB free"
-    return [Finding("this directory", writable and free > 0.5, True, words, fix)]
+    detail = f"{'writable' if writable else 'not writable'}, {free:.1f} GiB free"
+    fix = "free some disk space, or choose another directory with --out"
+    return [Finding("this directory", writable and free > 0.5, True, detail, fix)]
 
 
-def _extra(module: str) -> Callable[[], list[Finding]]:
-    extra, purpose = EXTRAS[module]
-
-    def look() -> list[Finding]:
-        there = find_spec(module) is not None
-        words = purpose if there else f"not installed: {purpose}"
-        return [Finding(module, there, False, words, f"pip install 'fp3o[{extra}]'")]
-
-    return look
+def _optional_package(module: str) -> list[Finding]:
+    extra, purpose = OPTIONAL_PACKAGES[module]
+    try:
+        installed = find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that would contain it is missing
+        installed = False
+    detail = purpose if installed else f"not installed: {purpose}"
+    return [Finding(module, installed, False, detail, f"pip install 'fp3o[{extra}]'")]
 
 
 def _starcraft() -> list[Finding]:
-    """The real game, for those who bring it."""
+    """The original StarCraft II, which has to be installed by hand."""
     from fp3o.envs.starcraft2.install import parts
 
-    absent = [part for part in parts() if not part.found]
-    there = ", ".join(f"{part.name} {part.found}" for part in parts() if part.found)
-    words = f"not found: {', '.join(part.name for part in absent)}" if absent else there
-    fix = "; ".join(part.fix for part in absent[:1])
-    return [Finding("StarCraft II", not absent, False, words, fix)]
+    found = parts()
+    missing = [part for part in found if not part.found]
+    installed = ", ".join(f"{part.name} {part.found}" for part in found if part.found)
+    names = ", ".join(part.name for part in missing)
+    detail = f"not found: {names}" if missing else installed
+    return [Finding("StarCraft II", not missing, False, detail, missing[0].fix if missing else "")]
 
 
-def table(findings: list[Finding]) -> Table:
-    """The findings for people."""
-    shown = Table(title="fp3o doctor", title_justify="left", title_style="bold", box=box.SIMPLE)
-    for name in ("", "what", "found", "fix"):
-        shown.add_column(name, no_wrap=name in ("", "what"), overflow="fold")
+def findings_table(findings: list[Finding]) -> Table:
+    """The findings for the terminal."""
+    table = Table(title="fp3o doctor", title_justify="left", title_style="bold", box=box.SIMPLE)
+    for name in ("", "check", "result", "fix"):
+        table.add_column(name, no_wrap=name in ("", "check"), overflow="fold")
     for finding in findings:
-        mark = "[green]ok[/]" if finding.well else "[red]no[/]" if finding.needed else "[dim]-[/]"
-        fix = "" if finding.well else finding.fix
-        shown.add_row(mark, *map(escape, (finding.name, finding.what, fix)))
-    return shown
+        mark = "[green]ok[/]" if finding.ok else "[red]no[/]" if finding.required else "[dim]-[/]"
+        fix = "" if finding.ok else finding.fix
+        table.add_row(mark, *map(escape, (finding.name, finding.detail, fix)))
+    return table

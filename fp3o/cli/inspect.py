@@ -1,4 +1,4 @@
-"""TODO."""
+"""Commands that train nothing: list, check, doctor."""
 
 import json
 from collections.abc import Sequence
@@ -6,81 +6,80 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from fp3o.cli.options import Name, ask
-from fp3o.cli.train import with_variant
+from fp3o.cli.options import NameArgument, read_options
+from fp3o.cli.train import fold_env_options
 
 
 @dataclass
-class List:
+class ListOptions:
     """Options of `list`."""
 
     json: bool = False
     """Print JSON."""
 
 
-def list_all(argv: Sequence[str]) -> None:
-    """Tasks, algorithms, sharings and presets."""
-    options = ask(List, argv, "list", list_all)
-    from fp3o.cli.listing import catalogue, tables
+def list_command(argv: Sequence[str]) -> None:
+    """List tasks, presets, algorithms, sharing schemes, loggers and experiments."""
+    options = read_options(ListOptions, argv, list_command)
+    from fp3o.cli.listing import listing, listing_tables
 
     if options.json:
-        print(json.dumps(catalogue(), indent=2))
+        print(json.dumps(listing(), indent=2))
         return
-    for table in tables():
+    for table in listing_tables():
         Console().print(table)
 
 
 @dataclass
-class Check:
+class CheckOptions:
     """Options of `check`."""
 
-    env: Name
+    env: NameArgument
     """A task (`fp3o list`), also with a variant, as in `mpe/simple_spread:mpe2`."""
     variant: str | None = None
-    """The variant, for tasks from elsewhere; `--env.N 3` is short for `default:env.N=3`."""
+    """Variant of an adapted environment; `--env.N 3` is short for `default:env.N=3`."""
     num_envs: int = 4
-    """Environments played together."""
+    """Environments stepped together."""
     steps: int = 200
-    """Steps of each."""
+    """Steps per environment."""
     seed: int = 0
-    """Of the actions and the environments."""
+    """Seed of the actions and the environments."""
     json: bool = False
     """Print JSON."""
 
 
-def check(argv: Sequence[str]) -> int:
-    """Play an environment at random and name everything that does not fit, with its cure."""
-    options = ask(Check, with_variant(list(argv)), "check", check)
+def check_command(argv: Sequence[str]) -> int:
+    """Step an environment with random actions and report every problem with a fix."""
+    options = read_options(CheckOptions, fold_env_options(list(argv)), check_command)
     from fp3o.envs.check import check_env
-    from fp3o.envs.registry import make
 
-    env = options.env if options.variant is None else make(options.env, options.variant)
-    with Console(stderr=True).status("playing it three times ..."):
-        found = check_env(env, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
+    name = options.env if options.variant is None else f"{options.env}:{options.variant}"
+    with Console(stderr=True).status("running random episodes three times ..."):
+        result = check_env(name, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
-        problems = [problem._asdict() for problem in found.problems]
-        print(json.dumps({"well": found.ok, "problems": problems, **found.numbers}, indent=2))
+        problems = [problem._asdict() for problem in result.problems]
+        print(json.dumps({"ok": result.ok, "problems": problems, **result.numbers}, indent=2))
     else:
-        print(found)
-    return int(not found.ok)
+        print(result)
+    return int(not result.ok)
 
 
 @dataclass
-class Doctor:
+class DoctorOptions:
     """Options of `doctor`."""
 
     json: bool = False
     """Print JSON."""
 
 
-def doctor(argv: Sequence[str]) -> int:
-    """Versions, devices, what can run here, and how to mend what cannot."""
-    options = ask(Doctor, argv, "doctor", doctor)
-    from fp3o.cli.diagnosis import examine, table
+def doctor_command(argv: Sequence[str]) -> int:
+    """Check versions, devices, tasks and optional packages, with a fix for every problem."""
+    options = read_options(DoctorOptions, argv, doctor_command)
+    from fp3o.cli.diagnosis import diagnose, findings_table
 
-    findings = examine()
+    findings = diagnose()
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:
-        Console().print(table(findings))
-    return int(any(finding.needed and not finding.well for finding in findings))
+        Console().print(findings_table(findings))
+    return int(any(finding.required and not finding.ok for finding in findings))

@@ -1,4 +1,4 @@
-"""What there is to choose from, as data and as tables."""
+"""What `fp3o list` shows: tasks, algorithms, sharing schemes and experiments, registered or not."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,86 +7,87 @@ from typing import Any
 from rich.table import Table
 
 from fp3o.algorithms.table import ALGORITHMS
-from fp3o.envs.registry import TASKS
+from fp3o.envs.registry import REGISTERED, TASKS
+from fp3o.envs.task import Task
 from fp3o.experiments import EXPERIMENTS
 from fp3o.runs.loggers import LOGGERS
+from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import Box, Discrete
 
-ALGORITHM_WORDS = {
-    "fp3o": "two steps: everyone alone, then everyone coupled to all others if the condition holds",
-    "mappo": "everyone at once, a critic that sees the state",
-    "ippo": "everyone at once, a critic that sees the agent's own observation",
-    "happo": "one agent after another, in random order, weighted by those before it",
-    "a2po": "one agent after another, semi-greedy order, advantages corrected for those before it",
-    "coppo": "everyone at once, coupled to all others, the product clipped",
+OTHER_SHARINGS = {
+    "auto": "one network per group of agents whose actions have the same effect, found by random "
+    "actions",
+    "0,0,1": "a custom map from agent to group; also one map per layer",
 }
-
-SHARING_WORDS = {
-    "full": "one network for all agents",
-    "partial": "all layers shared but the last",
-    "none": "a network for each agent",
-    "by_type": "one network for each kind of agent",
-    "auto": "one network for each group of agents whose actions do the same, found by random play",
-    "0,0,1": "your own map from agent to group; also one map for each layer",
-}
+"""Sharings that are not schemes."""
 
 
-def catalogue() -> dict[str, Any]:
-    """Tasks, algorithms, sharings, presets, loggers and experiments."""
-    tasks = {}
-    for task in TASKS.values():
-        spec = task.spec()
-        tasks[task.name] = {
-            "summary": task.summary,
-            "variants": list(task.variants),
-            "agents": spec.num_agents,
-            "observation": spec.obs_size,
-            "state": spec.state_size,
-            "actions": action_words(spec.actions),
-            "presets": {name: dict(values) for name, values in task.presets.items()},
-        }
+def listing() -> dict[str, Any]:
+    """Everything that can be chosen, as data."""
+    tasks = {**TASKS, **REGISTERED}
     return {
-        "tasks": tasks,
+        "tasks": {name: _task_facts(task) for name, task in tasks.items()},
         "algorithms": {name: asdict(row) for name, row in ALGORITHMS.items()},
-        "sharings": SHARING_WORDS,
+        "sharings": {**_sharing_summaries(), **OTHER_SHARINGS},
         "loggers": list(LOGGERS),
         "experiments": {name: entry.question for name, entry in EXPERIMENTS.items()},
     }
 
 
-def action_words(actions: Discrete | Box) -> str:
-    """`5 x 10` choices of each agent, or the lengths of its vectors."""
+def _task_facts(task: Task) -> dict[str, Any]:
+    spec = task.spec()
+    return {
+        "summary": task.summary,
+        "variants": list(task.variants),
+        "agents": spec.num_agents,
+        "observation": spec.obs_size,
+        "state": spec.state_size,
+        "actions": action_text(spec.actions),
+        "presets": {name: dict(values) for name, values in task.presets.items()},
+        "baselines": {item.name: item.summary for item in task.baselines(task.env())},
+    }
+
+
+def _sharing_summaries() -> dict[str, str]:
+    return {name: scheme.summary for name, scheme in SHARINGS.items()}
+
+
+def action_text(actions: Discrete | Box) -> str:
+    """`5 x 10` choices per agent, or the lengths of its vectors."""
     if isinstance(actions, Box):
         same = len({*actions.sizes}) == 1
         return "vectors of " + ", ".join(map(str, actions.sizes[:1] if same else actions.sizes))
-    each = [" x ".join(map(str, own)) for own in actions.sizes]
+    each = [" x ".join(map(str, sizes)) for sizes in actions.sizes]
     return each[0] if len({*each}) == 1 else ", ".join(each)
 
 
-def tables() -> list[Table]:
-    """The catalogue for people."""
-    found = catalogue()
-    tasks = {}
-    for name, task in found["tasks"].items():
-        facts = [f"{task['agents']} agents", f"actions {task['actions']}"]
-        for kind in ("variants", "presets"):
-            if len(task[kind]) > 1 or (kind == "presets" and task[kind]):
-                facts.append(f"{kind} {', '.join(task[kind])}")
-        tasks[name] = f"{task['summary']}\n[dim]{' · '.join(facts)}[/]"
+def listing_tables() -> list[Table]:
+    """The listing for the terminal."""
+    data = listing()
+    algorithms = {name: row.summary for name, row in ALGORITHMS.items()}
     return [
-        _table("tasks", tasks),
-        _table("algorithms (--algorithm NAME, or NAME:field=value)", ALGORITHM_WORDS),
-        _table("parameter sharing (--sharing NAME)", SHARING_WORDS),
-        _table("experiments (fp3o experiment NAME)", found["experiments"]),
+        _table("tasks", {name: _task_text(task) for name, task in data["tasks"].items()}),
+        _table("algorithms (--algorithm NAME, or NAME:field=value)", algorithms),
+        _table("parameter sharing (--sharing NAME)", data["sharings"]),
+        _table("experiments (fp3o experiment NAME)", data["experiments"]),
     ]
 
 
-def _table(title: str, words: Mapping[str, str]) -> Table:
+def _task_text(task: Mapping[str, Any]) -> str:
+    facts = [f"{task['agents']} agents", f"actions {task['actions']}"]
+    if len(task["variants"]) > 1:
+        facts.append(f"variants {', '.join(task['variants'])}")
+    if task["presets"]:
+        facts.append(f"presets {', '.join(task['presets'])}")
+    return f"{task['summary']}\n[dim]{' · '.join(facts)}[/]"
+
+
+def _table(title: str, texts: Mapping[str, str]) -> Table:
     table = Table(
         title=title, title_justify="left", title_style="bold", box=None, show_header=False
     )
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    for name, text in words.items():
+    for name, text in texts.items():
         table.add_row(name, text)
     return table

@@ -1,177 +1,186 @@
-"""TODO."""
+"""Commands about trained runs: resume, evaluate, render, report, export."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from fp3o.cli.options import Count, Directories, Directory, Which, ask
+from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read_options
 from fp3o.cli.train import conclude
+from fp3o.errors import SettingError
 
 
 @dataclass
-class Resume:
+class ResumeOptions:
     """Options of `resume`."""
 
-    run: Directory
+    run: DirectoryArgument
     """The run directory."""
-    steps: "Count | None" = None
-    """Train up to this many steps instead of the planned number."""
+    steps: int | None = None
+    """Train up to this many steps instead of the number in the settings."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Where metrics go, too."""
+    """Where metrics go besides metrics.jsonl: tensorboard, wandb, mlflow, none."""
     quiet: bool = False
     """Print nothing but errors."""
 
 
-def resume(argv: Sequence[str]) -> int:
-    """Go on with a run that was stopped, exactly where it stood."""
-    options = ask(Resume, argv, "resume", resume)
-    from fp3o.runs.run import resume as go_on
+def resume_command(argv: Sequence[str]) -> int:
+    """Continue a run exactly from its newest checkpoint."""
+    options = read_options(ResumeOptions, argv, resume_command)
+    from fp3o.runs.train import resume
 
     style = "quiet" if options.quiet else "auto"
-    run = go_on(options.run, steps=options.steps, progress=style, loggers=options.loggers)
+    run = resume(options.run, steps=options.steps, progress=style, loggers=options.loggers)
     return conclude(run, options.quiet)
 
 
 @dataclass
-class Evaluate:
+class EvaluateOptions:
     """Options of `evaluate`."""
 
-    run: Directory
+    run: DirectoryArgument
     """A run directory or a policy folder."""
-    episodes: "Count" = 1000
-    """Episodes of each policy."""
+    episodes: int = 1000
+    """Episodes per policy."""
     which: Which = "last"
-    """The last policy of every seed, or the best one by the evaluations in training."""
+    """The last policy of every seed, or the best one by the evaluations during training."""
     stochastic: bool = False
-    """Draw actions instead of taking the most likely ones."""
+    """Sample actions instead of taking the most likely ones."""
     seed: int = 0
     """Seed of the episodes."""
     trust: bool = False
-    """Import what a policy folder without its run names: its task, its network."""
+    """Import the custom task or network that a policy folder outside its run names."""
     json: bool = False
     """Print JSON."""
 
 
-def evaluate(argv: Sequence[str]) -> int:
-    """Play many episodes with trained policies and say what they earn."""
-    options = ask(Evaluate, argv, "evaluate", evaluate)
-    from fp3o.runs.evaluation import evaluate as judge
+def evaluate_command(argv: Sequence[str]) -> int:
+    """Evaluate trained policies over many episodes."""
+    options = read_options(EvaluateOptions, argv, evaluate_command)
+    from fp3o.runs.evaluation import evaluate
 
-    found = judge(
-        options.run, options.episodes, which=options.which, seed=options.seed,
-        deterministic=not options.stochastic, trust=options.trust,
-    )  # fmt: skip
+    result = evaluate(
+        options.run,
+        options.episodes,
+        which=options.which,
+        seed=options.seed,
+        deterministic=not options.stochastic,
+        trust=options.trust,
+    )
     if options.json:
-        print(json.dumps(found, indent=2))
-        return 0
-    how = "drawn" if options.stochastic else "most likely"
-    table = Table(title=f"{found['task']}: {options.episodes} episodes, {how} actions")
-    outcomes = [name.replace("_", " ") for name in found["policies"][0]["outcomes"]]
-    for title in ("policy", "return of an agent", "spread of episodes", *outcomes):
-        table.add_column(title, justify="left" if title == "policy" else "right")
-    for row in found["policies"]:
-        add_result(table, row["name"], row)
-    table.add_section()
-    for name, row in found["references"].items():
-        add_result(table, f"[dim]{name}[/]", row)
-    Console().print(table)
+        print(json.dumps(result, indent=2))
+    else:
+        Console().print(_evaluation_table(result))
     return 0
 
 
-def add_result(table: Table, name: str, row: Any) -> None:
-    """One line of the table of an evaluation."""
-    outcomes = [
-        f"{100 * x:.1f} %" if key == "won" else f"{x:.2f}" for key, x in row["outcomes"].items()
+def _evaluation_table(result: Mapping[str, Any]) -> Table:
+    kind = "most likely" if result["deterministic"] else "sampled"
+    table = Table(title=f"{result['task']}: {result['episodes']} episodes, {kind} actions")
+    metrics = [name.replace("_", " ") for name in result["policies"][0]["episode_metrics"]]
+    for title in ("policy", "return per agent", "std over episodes", *metrics):
+        table.add_column(title, justify="left" if title == "policy" else "right")
+    for row in result["policies"]:
+        table.add_row(row["name"], *_evaluation_cells(row))
+    table.add_section()
+    for name, row in result["baselines"].items():
+        table.add_row(f"[dim]{name}[/]", *_evaluation_cells(row))
+    return table
+
+
+def _evaluation_cells(row: Mapping[str, Any]) -> list[str]:
+    """Return with its standard error, standard deviation and episode metrics."""
+    if row["return"] is None:  # no episode ended
+        return ["–"] * (2 + len(row["episode_metrics"]))
+    metrics = [
+        f"{100 * x:.1f} %" if name == "won" else f"{x:.2f}"
+        for name, x in row["episode_metrics"].items()
     ]
-    table.add_row(
-        name, f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}", *outcomes
-    )
+    return [f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}", *metrics]
 
 
 @dataclass
-class Render:
+class RenderOptions:
     """Options of `render`."""
 
-    run: Directory
+    run: DirectoryArgument
     """A run directory or a policy folder."""
     out: str = "episode.gif"
-    """The film: a name that ends in .gif or .mp4."""
+    """The video: a name that ends in .gif or .mp4."""
     episodes: int = 3
-    """Episodes to film."""
+    """Number of episodes."""
     which: Which = "best"
     """The best or the last policy."""
     policy_seed: int | None = None
-    """Which seed's policy; none: the one with the best evaluation."""
+    """Seed whose policy is rendered; none: the one with the best evaluation."""
     seed: int = 0
     """Seed of the episodes."""
     fps: int | None = None
-    """Pictures a second; none: real time, where the task has a clock, else 8."""
+    """Frames per second; none: real time, where the task has a clock, else 8."""
     seconds: float = 10.0
-    """Longest film of an episode."""
+    """Longest video of an episode."""
     trust: bool = False
-    """Import what a policy folder without its run names: its task, its network."""
+    """Import the custom task or network that a policy folder outside its run names."""
 
 
-def render(argv: Sequence[str]) -> None:
-    """Film episodes of a trained team as GIF or MP4."""
-    options = ask(Render, argv, "render", render)
+def render_command(argv: Sequence[str]) -> None:
+    """Render episodes of a trained policy as GIF or MP4."""
+    options = read_options(RenderOptions, argv, render_command)
     from fp3o.policy import Policy
-    from fp3o.runs.video import render as film
+    from fp3o.runs.video import render
 
     policy = Policy.load(
         options.run, which=options.which, seed=options.policy_seed, trust=options.trust
     )
-    with Console(stderr=True).status("filming ...") as status:
-        path = film(
-            policy, options.out, options.episodes, options.seed, options.fps, options.seconds,
-            status.update,
-        )  # fmt: skip
+    with Console(stderr=True).status("rendering ..."):
+        path = render(
+            policy, options.out, options.episodes, options.seed, options.fps, options.seconds
+        )
     print(path)
 
 
 @dataclass
-class Report:
+class ReportOptions:
     """Options of `report`."""
 
-    runs: Directories
+    runs: DirectoriesArgument
     """Run directories."""
     out: str = "report.html"
     """The report."""
 
 
-def report(argv: Sequence[str]) -> None:
-    """One HTML page and figures about one or many runs."""
-    options = ask(Report, argv, "report", report)
+def report_command(argv: Sequence[str]) -> None:
+    """Write an HTML report with figures about one or many runs."""
+    options = read_options(ReportOptions, argv, report_command)
     if not options.runs:
-        raise ValueError("name one run directory or more: fp3o report DIR... --out report.html")
-    from fp3o.reports import report as write
+        raise SettingError("name one run directory or more: fp3o report DIR... --out report.html")
+    from fp3o.reports import report
 
-    with Console(stderr=True).status("drawing ..."):
-        path = write(options.runs, options.out)
+    with Console(stderr=True).status("writing the report ..."):
+        path = report(options.runs, options.out)
     print(path)
 
 
 @dataclass
-class Export:
+class ExportOptions:
     """Options of `export`."""
 
-    run: Directory
+    run: DirectoryArgument
     """A run directory or a policy folder."""
     out: str
     """The folder to write."""
     which: Which = "best"
     """The best or the last policy."""
     policy_seed: int | None = None
-    """Which seed's policy; none: the one with the best evaluation."""
+    """Seed whose policy is exported; none: the one with the best evaluation."""
 
 
-def export(argv: Sequence[str]) -> None:
-    """Copy one trained policy into a folder of its own, to be loaded anywhere."""
-    options = ask(Export, argv, "export", export)
+def export_command(argv: Sequence[str]) -> None:
+    """Copy a trained policy into a folder of its own, to be loaded anywhere."""
+    options = read_options(ExportOptions, argv, export_command)
     from fp3o.policy import Policy
 
     Policy.load(options.run, which=options.which, seed=options.policy_seed).save(options.out)

@@ -42,7 +42,7 @@ from fp3o.envs.registry import get_task
 from fp3o.errors import MissingExtraError
 from fp3o.experiments.framework import session
 from fp3o.runs import evaluation, run
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.runs import video as film
 from fp3o.runs.run_config import RunConfig
 from fp3o.sharing.schemes import AUTO

@@ -24,12 +24,11 @@ from fp3o.experiments.framework import run_grid as conduct
 from fp3o.experiments.framework import summary as show
 from fp3o.experiments.framework.grid import SCALES, Cell, CellResult
 from fp3o.experiments.framework.scales import cells, plan, rows
-from fp3o.experiments.framework.session import Order, film, laid_out, run_experiment
+from fp3o.experiments.framework.session import ExperimentOptions, film, laid_out, run_experiment
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.pages.experiment_page import write_exhibit
 from fp3o.runs.directory import RunError
-from fp3o.runs.progress import Quiet
-from fp3o.runs.settings import with_settings
+from fp3o.runs.progress import QuietDisplay
 from fp3o.runs.signals import stop_signals
 
 TASK = "mpe/simple_speaker_listener"
@@ -41,7 +40,7 @@ QUICK = ("compute",)
 COLLECT = Path(__file__).parents[2] / "docs" / "results" / "collect.py"
 
 
-class Told(Quiet):
+class Told(QuietDisplay):
     """Remembers what was said."""
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class Told(Quiet):
 def smoke(*algorithms: str, **settings: Any) -> list[Cell]:
     """Tiny cells."""
     made = cells([TASK], ["full"], rows(*algorithms), "smoke")
-    return [replace(cell, plan=with_settings(cell.config, settings)) for cell in made]
+    return [replace(cell, config=cell.config.with_settings(settings)) for cell in made]
 
 
 # Grids ------------------------------------------------------------------------------------------
@@ -262,7 +261,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[
 
 def broken() -> Any:
     """A plan that is refused."""
-    return with_settings(smoke("ippo")[0].config, {"minibatches": 7})
+    return smoke("ippo")[0].config.with_settings({"minibatches": 7})
 
 
 def test_a_failed_cell_is_told_and_the_rest_goes_on(grid: tuple[Path, list[Cell], Told]) -> None:
@@ -293,15 +292,15 @@ def test_what_is_done_is_skipped_and_what_failed_is_tried_again(
 def test_other_settings_are_refused(grid: tuple[Path, list[Cell], Told]) -> None:
     """A folder must hold its cell, finished or not; how long it was trained may differ."""
     out, made, _ = grid
-    changed = replace(made[0], plan=with_settings(made[0].config, {"gamma": 0.5}))
+    changed = replace(made[0], config=made[0].config.with_settings({"gamma": 0.5}))
     with pytest.raises(RunError, match="other settings \\(gamma\\)"):
-        conduct.run_grid([changed], out, Quiet())
-    longer = with_settings(made[0].config, {"steps": 10_000})
+        conduct.run_grid([changed], out, QuietDisplay())
+    longer = made[0].config.with_settings({"steps": 10_000})
     assert not conduct.differing(made[0].config, longer)
-    conduct.refuse_another(replace(made[0], plan=longer), out)
-    more = with_settings(made[0].config, {"seeds": 3})
+    conduct.refuse_another(replace(made[0], config=longer), out)
+    more = made[0].config.with_settings({"seeds": 3})
     with pytest.raises(RunError, match="begun with 2 seeds, not 3"):
-        conduct.learn(more, out / made[0].label, Quiet())
+        conduct.learn(more, out / made[0].label, QuietDisplay())
 
 
 def test_an_old_failure_is_forgotten(grid: tuple[Path, list[Cell], Told]) -> None:
@@ -328,7 +327,7 @@ def test_who_stops_a_run_stops_the_grid() -> None:
 @pytest.mark.slow
 def test_the_best_team_is_filmed(grid: tuple[Path, list[Cell], Told]) -> None:
     out, made, _ = grid
-    film(conduct.found(made, out), Quiet())
+    film(conduct.found(made, out), QuietDisplay())
     assert (out / made[0].label / "films" / "episode.gif").stat().st_size > 5000
     page = conduct.exhibit(find("mpe-table"), made, "smoke", out, "")
     write_exhibit(page, out / "page")
@@ -337,11 +336,11 @@ def test_the_best_team_is_filmed(grid: tuple[Path, list[Cell], Told]) -> None:
 
 def test_orders_are_checked() -> None:
     with pytest.raises(ValueError, match="did you mean 'split'"):
-        run_experiment(Order("splitt"))
+        run_experiment(ExperimentOptions("splitt"))
     with pytest.raises(ValueError, match="no cell of split has 'nothing'"):
-        run_experiment(Order("split", part="nothing"))
-    assert Order("split", seeds=3, out="x").command == "fp3o experiment split --scale laptop"
-    made = laid_out(Order("split", "laptop", seeds=3, steps=1000))
+        run_experiment(ExperimentOptions("split", part="nothing"))
+    assert ExperimentOptions("split", seeds=3, out="x").command == "fp3o experiment split --scale laptop"
+    made = laid_out(ExperimentOptions("split", "laptop", seeds=3, steps=1000))
     assert {(cell.config.seeds, cell.config.steps) for cell in made} == {(3, 1000)}
 
 
@@ -484,7 +483,7 @@ def test_ray_gives_the_same_results_and_survives_a_dead_node(tmp_path: Path) -> 
 
     assert found[0]["whole"] and found[1]["whole"]
     assert (found[0]["alive"], found[1]["alive"]) == (2, 1)
-    assert conduct.run_grid(grid(), tmp_path / "here", Quiet())
+    assert conduct.run_grid(grid(), tmp_path / "here", QuietDisplay())
     resumed = 0
     for cell in grid():
         folders = [tmp_path / name / cell.label for name in ("here", "calm", "killed")]

@@ -15,10 +15,10 @@ from fp3o.envs.api import HostEnv
 from fp3o.envs.registry import TASKS, get_task, make
 from fp3o.envs.workers.protocol import WorkerPoolError
 from fp3o.learning.config import Config
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.runs.checkpoint import from_arrays, to_arrays
-from fp3o.runs.evaluation import evaluate, evaluate_params, program_of
-from fp3o.runs.settings import from_preset, with_settings
+from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
+from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program, TrainState
 
 TASK = "mamujoco/Hopper-3x1"
@@ -96,10 +96,8 @@ def test_iterating_leaves_the_old_state_good() -> None:
 
 def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
     """The returns of an evaluation are those of the saved policy, played by hand."""
-    plan = with_settings(
-        from_preset(TASK), {**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1}
-    )
-    program = program_of(plan)
+    plan = RunConfig.from_preset(TASK).with_settings({**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1})
+    program = make_program(plan)
     actor = program.init(plan.seed).learner.actor
     returns = evaluate_params(program, plan, actor, 3, (4,)).returns
     assert returns.shape == (1, 3)
@@ -127,7 +125,7 @@ def test_names_and_presets() -> None:
         task = TASKS[f"mamujoco/{name}"]
         assert list(task.presets) == ["paper", "paper-partial", "paper-none", "farama"]
         for preset in task.presets:
-            from_preset(task.name, preset).check()
+            RunConfig.from_preset(task.name, preset).check()
         partial = task.presets["paper-partial"]
         assert partial["head_lr_factor"] == task.spec("paper").num_agents
         tight = name.split("-")[0] in ("Hopper", "Walker2d")

@@ -18,11 +18,11 @@ import fp3o
 from fp3o.cli.main import main
 from fp3o.errors import MissingExtraError
 from fp3o.runs import run as running
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.evaluation import evaluate
-from fp3o.runs.progress import Plain, Status, clock, count, display
-from fp3o.runs.settings import from_preset, settings_of
+from fp3o.runs.progress import PlainDisplay, TrainingStatus, clock, count, display
+from fp3o.runs.run_config import RunConfig
 
 SMALL: dict[str, Any] = {
     "algorithm": "mappo", "seeds": 2, "num_envs": 4, "rollout": 6, "hidden": (8,), "epochs": 1,
@@ -302,7 +302,7 @@ def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     }  # fmt: skip
     assert {name: told[name] for name in wanted} == wanted
     main(["train"])
-    assert settings_of(seen[1]) == settings_of(from_preset())
+    assert settings_of(seen[1]) == settings_of(RunConfig.from_preset())
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -319,8 +319,8 @@ def test_displays(capsys: Any) -> None:
     status = Status("a task", 1000, 0, 2)
     row = {"episode_return": 1.0, "kl": [[0.1, 0.2]], "condition_holds": True}
     status.advance(500, [row, {**row, "episode_return": 3.0}])
-    screen = display("plain")
-    assert isinstance(screen, Plain)
+    screen = make_display("plain")
+    assert isinstance(screen, PlainDisplay)
     screen.update(status)
     text = capsys.readouterr().out
     for words in (
@@ -333,7 +333,7 @@ def test_displays(capsys: Any) -> None:
         "condition 100 %",
     ):
         assert words in text
-    live = display("refresh_ratios")
+    live = make_display("refresh_ratios")
     live.update(status)
     live.close()
     assert "a task" in capsys.readouterr().out

@@ -31,16 +31,16 @@ SOME = [name for name in TASKS if name.split("/")[1] in LARGE.get(name.split("/"
 def test_flat_form_is_complete(task: str) -> None:
     """A plan comes back from JSON as it was, for every preset and with unusual values."""
     for preset in TASKS[task].presets or [None]:
-        plan = from_preset(task, preset)
+        plan = RunConfig.from_preset(task, preset)
         num_agents = TASKS[task].spec().num_agents
         odd = {
             "sharing": list(range(num_agents)), "critic_sharing": "full", "value_clip": 0.3,
             "algorithm": "fp3o:inner_clip=0.5,on_failed_condition=revert", "steps": 1e3,
         }  # fmt: skip
-        for one in (plan, with_settings(plan, odd)):
-            told = json.loads(json.dumps(settings_of(one)))
-            back = with_settings(RunConfig(), told)
-            assert settings_of(back) == told
+        for one in (plan, plan.with_settings(odd)):
+            told = json.loads(json.dumps(one.settings))
+            back = RunConfig().with_settings(told)
+            assert back.settings == told
             assert back.learner.row == one.learner.row
             assert replace(back.learner, algorithm=one.learner.row) == replace(
                 one.learner, algorithm=one.learner.row
@@ -63,7 +63,7 @@ def test_presets_hold_the_published_numbers() -> None:
         ("mpe/simple_speaker_listener", 2_000_000, 15),
         ("mpe/simple_spread", 20_000_000, 10),
     ):
-        plan = from_preset(task, "paper")
+        plan = RunConfig.from_preset(task, "paper")
         hparams = plan.learner.hyperparameters
         assert (plan.steps, plan.learner.epochs) == (steps, epochs)
         assert (hparams.actor_lr, hparams.critic_lr, hparams.clip_range, hparams.entropy_coef) == (
@@ -95,7 +95,7 @@ def test_presets_hold_the_published_numbers() -> None:
 def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
     """What was wrong, what is allowed, what was probably meant."""
     with pytest.raises(ValueError, match=message):
-        with_settings(from_preset("mpe/simple_reference"), settings).check()
+        RunConfig.from_preset("mpe/simple_reference").with_settings(settings).check()
 
 
 def test_settings_files(tmp_path: Path) -> None:

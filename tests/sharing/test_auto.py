@@ -14,7 +14,7 @@ import fp3o
 from fp3o.envs.api import Observation
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.sharing.auto import auto_sharing, cluster, differences
 from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import Discrete, EnvSpec

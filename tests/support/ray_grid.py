@@ -17,8 +17,7 @@ from ray.cluster_utils import Cluster as Machines
 from fp3o.experiments.framework import ray_backend as cluster
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.scales import cells, rows
-from fp3o.runs.progress import Quiet
-from fp3o.runs.settings import with_settings
+from fp3o.runs.progress import QuietDisplay
 
 STEPS = 7500
 
@@ -27,10 +26,10 @@ def grid() -> list[Cell]:
     """Two cells, long enough that both run when a node dies; checkpoints after every iteration."""
     made = cells(["mpe/simple_speaker_listener"], ["full"], rows("mappo", "ippo"), "smoke")
     told = {"steps": STEPS, "save_every": 0, "eval_every": 0}
-    return [Cell(x.task, x.sharing, x.variant, with_settings(x.config, told)) for x in made]
+    return [Cell(x.task, x.sharing, x.variant, x.config.with_settings(told)) for x in made]
 
 
-class Told(Quiet):
+class Told(QuietDisplay):
     """Remembers what was said."""
 
     def __init__(self) -> None:

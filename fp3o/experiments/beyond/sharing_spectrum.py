@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
 from fp3o.experiments.framework.scales import plan
 from fp3o.experiments.framework.summary import scores
-from fp3o.runs.settings import with_settings
 
 TASKS = {
     "paper": ("smac/3s5z", "mamujoco/HalfCheetah-6x1"), "gpu": ("smac/3s5z",),
@@ -24,7 +23,7 @@ def grid(scale: Scale) -> Iterator[Cell]:
                 if scale == "smoke" and name not in ("full", "none", "auto"):
                     continue
                 yield Cell(
-                    task, name, algorithm.upper(), with_settings(usual, {"sharing": sharing})
+                    task, name, algorithm.upper(), usual.with_settings({"sharing": sharing})
                 )
 
 

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fp3o.experiments.framework.grid import Cell
-from fp3o.runs.progress import Display, Status
-from fp3o.runs.progress import clock as as_clock
+from fp3o.runs.progress import Display, TrainingStatus, duration_text
 
 
 class Progress:
@@ -34,7 +33,7 @@ class Progress:
         """Time left for all cells, given what was done inside the present one."""
         finished, total = self.done + inside, sum(self.work.values())
         spent = time.perf_counter() - self._began
-        return as_clock(spent * (total - finished) / finished if finished else float("inf"))
+        return duration_text(spent * (total - finished) / finished if finished else float("inf"))
 
 
 class Inside:
@@ -52,7 +51,7 @@ class Inside:
         """A context in which something of unknown length happens."""
         return self._screen.waiting(text)
 
-    def update(self, status: Status) -> None:
+    def update(self, status: TrainingStatus) -> None:
         """How far training is, and the grid."""
         status.title = f"{self._grid.number}/{self._grid.total} {self._cell.label}"
         left = self._grid.left(status.done * status.seeds)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from fp3o.errors import MissingExtraError
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.run_grid import FAILURES, WORKS, CellStatus, run_cell, to_do
-from fp3o.runs.progress import Display, Quiet, clock
+from fp3o.runs.progress import Display, QuietDisplay, duration_text
 
 SYNC = 2.0
 """Seconds between two looks at what has changed in a cell's folder."""
@@ -177,7 +177,7 @@ def work_on(cell: Cell, keeper: Any) -> CellStatus:
             write(folder / cell.label / path, content)
         put = lambda changed, gone: ray.get(keeper.put.remote(cell.label, changed, gone))  # noqa: E731
         with FolderSync(folder / cell.label, put):
-            outcome = run_cell(cell, folder, Quiet())
+            outcome = run_cell(cell, folder, QuietDisplay())
         failure = folder / FAILURES / f"{cell.label}.txt"
         ray.get(keeper.fail.remote(cell.label, failure.read_text() if failure.exists() else ""))
     return outcome
@@ -235,7 +235,7 @@ def _gather(ray: Any, labels: dict[Any, str], keeper: Any, screen: Display) -> b
         ready, waiting = ray.wait(waiting, num_returns=1)
         outcome = _outcome(ray, ready[0], labels[ready[0]], keeper)
         number = total - len(waiting)
-        left = clock((time.perf_counter() - began) / number * len(waiting))
+        left = duration_text((time.perf_counter() - began) / number * len(waiting))
         ending = f"FAILED: {outcome.error.splitlines()[0]}" if outcome.error else "done"
         screen.say(f"{number}/{total} {outcome.label} {ending}, about {left} left")
         finished &= outcome.finished or bool(outcome.error)

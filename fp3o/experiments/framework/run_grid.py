@@ -13,9 +13,8 @@ from fp3o.experiments.framework.progress import Progress
 from fp3o.experiments.framework.timing import clock
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.progress import Display
-from fp3o.runs.run import plan_of, resolve, resume_with, start
+from fp3o.runs.train import continue_run, start_run
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import settings_of, with_settings
 from fp3o.runs.signals import stop_signals
 from fp3o.sharing.schemes import AUTO
 
@@ -48,14 +47,14 @@ def learn(plan: RunConfig, path: Path, screen: Display) -> bool:
     """Train, or go on with training; whether it came to its end."""
     directory = RunDirectory(path)
     if not directory.exists():
-        return start(plan, path, screen, (), pages=False).finished
-    begun = plan_of(directory)
+        return start_run(plan, path, screen, (), with_report=False).finished
+    begun = RunConfig().with_settings(directory.read_settings())
     if begun.seeds != plan.seeds:
         raise RunError(
             f"{path} was begun with {begun.seeds} seeds, not {plan.seeds}: choose another --out"
         )
     steps = max(begun.steps, plan.steps)
-    return resume_with(path, screen, (), steps, pages=False).finished
+    return continue_run(path, screen, (), steps, with_report=False).finished
 
 
 def measure(plan: RunConfig, path: Path, screen: Display) -> bool:
@@ -76,7 +75,7 @@ WORKS: Mapping[str, Work] = {
 
 def differing(ours: RunConfig, theirs: RunConfig) -> set[str]:
     """Names of the settings in which two plans differ, apart from how long they last."""
-    one, other = settings_of(ours), settings_of(theirs)
+    one, other = ours.settings, theirs.settings
     return {name for name in one if one[name] != other[name]} - {*HOW_LONG}
 
 
@@ -89,7 +88,7 @@ def refuse_another(cell: Cell, out: Path) -> None:
         record = RunDirectory(path).read_json(WORKS[cell.work].result)["machine"]
     else:
         return
-    names = differing(with_settings(RunConfig(), record["settings"]), cell.config)
+    names = differing(RunConfig().with_settings(record["settings"]), cell.config)
     if cell.config.learner.sharing == AUTO:  # what it led to stands there
         names -= {"sharing"}
     if names:
@@ -108,7 +107,7 @@ def run_cell(cell: Cell, out: Path, screen: Display) -> CellStatus:
     """Do the work of a cell, here and now; an error ends the cell and nothing else."""
     failure = out / FAILURES / f"{cell.label}.txt"
     try:
-        finished = WORKS[cell.work].go(resolve(cell.config), out / cell.label, screen)
+        finished = WORKS[cell.work].go(cell.config.resolve(), out / cell.label, screen)
     except Exception as error:
         screen.close()
         failure.parent.mkdir(parents=True, exist_ok=True)
@@ -149,4 +148,4 @@ def run_grid(cells: Sequence[Cell], out: Path, screen: Display) -> bool:
 
 def shortened(cells: Sequence[Cell], settings: Mapping[str, Any]) -> list[Cell]:
     """The cells with other seeds or steps."""
-    return [replace(cell, plan=with_settings(cell.config, settings)) for cell in cells]
+    return [replace(cell, config=cell.config.with_settings(settings)) for cell in cells]

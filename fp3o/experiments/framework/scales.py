@@ -5,7 +5,6 @@ from typing import Any
 
 from fp3o.experiments.framework.grid import SHARINGS, Cell, Scale
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import from_preset, with_settings
 
 SMOKE: Mapping[str, Any] = {
     "num_envs": 2, "epochs": 2, "minibatches": 1, "hidden": (8,), "gru_size": 0, "sequence_length": 1,
@@ -38,9 +37,9 @@ def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any)
     """A task's plan at a scale, with some settings changed."""
     family = task.split("/")[0]
     kind = "many" if family == "smac" and scale != "paper" else "paper"
-    names = from_preset(task).task_info.presets
+    names = RunConfig.from_preset(task).task_info.presets
     preset = f"{kind}-{sharing}"
-    made = from_preset(task, preset if preset in names else kind if kind in names else None)
+    made = RunConfig.from_preset(task, preset if preset in names else kind if kind in names else None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
         chosen |= GPU.get(family, {})
@@ -51,7 +50,7 @@ def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any)
         chosen |= {**SMOKE, "rollout": rollout, "steps": 2 * SMOKE["num_envs"] * rollout}
     given = sharing if sharing in SHARINGS else {}
     chosen |= {"algorithm": algorithm} | ({"sharing": given} if given else {})
-    return with_settings(made, chosen | settings)
+    return made.with_settings(chosen | settings)
 
 
 def cells(

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import tyro
 from rich.table import Table
 
 from fp3o.experiments import EXPERIMENTS, find
@@ -16,28 +18,42 @@ from fp3o.policy import Policy
 from fp3o.reports.experiment_report import ExperimentReport
 from fp3o.reports.marl_eval import write_marl_eval
 from fp3o.reports.pages.experiment_page import write_exhibit
-from fp3o.runs.progress import Display, display
+from fp3o.runs.progress import Display, make_display
 from fp3o.runs.video import render
 
 SUMMARY = "summary.json"
 """What a folder's experiment says in short."""
 
 
-class Order(NamedTuple):
-    """What somebody asks for; the names are those of the command line."""
+@dataclass
+class ExperimentOptions:
+    """Options of `fp3o experiment`."""
 
-    name: str
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
+    """Which experiment; `list` names them all."""
     scale: Scale = "laptop"
+    """Size of the experiment: tasks, steps and batches."""
     out: str | None = None
+    """Directory of its cells and results; none: experiments/NAME-SCALE. Cells that are finished
+    there are not run again."""
     seeds: int | None = None
+    """Seeds per cell; none: by the scale."""
     steps: int | None = None
+    """Steps per cell; none: by the scale."""
     part: str = ""
+    """Only the cells whose name contains this."""
     show: bool = False
-    on: str = "here"
+    """Train nothing: report the cells that are finished."""
+    on: Literal["here", "ray"] = "here"
+    """Where cells run: one after another in this process, or on a Ray cluster."""
     address: str | None = None
+    """Address of the Ray cluster; none: the one known here, or a new one on this machine."""
     cpus: float = 1.0
+    """CPU cores per cell on Ray."""
     gpus: float = 0.0
+    """GPUs per cell on Ray; a fraction lets several cells share one."""
     retries: int = 3
+    """How often Ray runs a cell again whose node has failed."""
 
     @property
     def command(self) -> str:
@@ -45,7 +61,7 @@ class Order(NamedTuple):
         return f"fp3o experiment {self.name} --scale {self.scale}"
 
 
-def run_experiment(order: Order) -> int:
+def run_experiment(order: ExperimentOptions) -> int:
     """Do what is missing, then write the pages about what is there; the exit status."""
     experiment = find(order.name)
     folder = Path(order.out or f"experiments/{order.name}-{order.scale}")
@@ -55,7 +71,7 @@ def run_experiment(order: Order) -> int:
     if not chosen:
         names = ", ".join(cell.label for cell in every)
         raise ValueError(f"no cell of {order.name} has {order.part!r} in its name: {names}")
-    screen = display()
+    screen = make_display()
     if not order.show and not carried_out(order, chosen, folder, screen):
         screen.say(f"stopped: the same command goes on from here ({folder})")
         return 130
@@ -76,7 +92,7 @@ def run_experiment(order: Order) -> int:
     return 1 if told.failures else 0
 
 
-def carried_out(order: Order, cells: Sequence[Cell], folder: Path, screen: Display) -> bool:
+def carried_out(order: ExperimentOptions, cells: Sequence[Cell], folder: Path, screen: Display) -> bool:
     """Do what is missing, here or elsewhere; False: somebody asked to stop."""
     try:
         if order.on == "here":
@@ -120,7 +136,7 @@ def summary(told: ExperimentReport, every: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def laid_out(order: Order) -> list[Cell]:
+def laid_out(order: ExperimentOptions) -> list[Cell]:
     """The cells of an experiment, with the seeds and steps that were asked for."""
     told = {name: getattr(order, name) for name in ("seeds", "steps")}
     given = {name: value for name, value in told.items() if value is not None}

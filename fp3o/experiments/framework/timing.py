@@ -10,9 +10,8 @@ import jax
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
-from fp3o.runs.provenance import describe
+from fp3o.runs.provenance import provenance_record
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import settings_of
 from fp3o.training.program import Program, TrainState, learn, split_keys
 from fp3o.training.rollout import collect
 
@@ -33,7 +32,7 @@ def clock(plan: RunConfig) -> dict[str, Any]:
         **parts,
         "steps": plan.steps_per_iteration,
         "agents": agents,
-        "machine": describe(settings_of(plan), agents),
+        "machine": provenance_record(plan.settings, agents),
     }
 
 

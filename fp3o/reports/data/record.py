@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2
 """The version of run directories that is understood here."""
 
 NAMES = {

@@ -17,7 +17,7 @@ from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import MissingExtraError
 from fp3o.options import of_variant, parse, to_variant, write
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.spec import Box, Discrete
 
 # Not among the development tools: JaxMARL holds Gymnasium back, which the MuJoCo tests need new.

@@ -7,10 +7,10 @@ import pytest
 
 import fp3o
 from fp3o.cli.main import main
-from fp3o.cli.train import with_variant
+from fp3o.cli.train import fold_env_options
 from fp3o.envs.registry import get_task, parse_task
 from fp3o.options import of_variant, parse, to_variant, write
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 
 MODULE = '''
 from dataclasses import dataclass, replace
@@ -104,6 +104,6 @@ def test_names_lead_back() -> None:
 
 def test_options_of_the_environment_go_into_the_variant() -> None:
     """Before and behind `--variant`, with and without an equals sign."""
-    assert with_variant(["t", "--steps", "3"]) == ["t", "--steps", "3"]
-    told = with_variant(["t", "--env.n=3", "--variant", "default:reward=sum", "--env.m", "x"])
+    assert fold_env_options(["t", "--steps", "3"]) == ["t", "--steps", "3"]
+    told = fold_env_options(["t", "--env.n=3", "--variant", "default:reward=sum", "--env.m", "x"])
     assert told == ["t", "--variant", "default:reward=sum,env.n=3,env.m=x"]

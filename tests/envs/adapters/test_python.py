@@ -19,9 +19,8 @@ from fp3o.envs.registry import REGISTERED, get_task, register_env
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 from fp3o.networks.network import MLPGRUNetwork, Network
-from fp3o.runs import trainer as runner
-from fp3o.runs.run import resolve
-from fp3o.runs.settings import from_preset, with_settings
+from fp3o.runs import run as runner
+from fp3o.runs.run_config import RunConfig
 from fp3o.sharing.schemes import resolve_groups
 
 SPREAD = "mpe/simple_spread"
@@ -113,10 +112,7 @@ def halves(spec: fp3o.EnvSpec) -> dict[str, list[int]]:
     ],
 )
 def test_sharing_as_dict_and_function(sharing: Any, groups: Any) -> None:
-    plan = with_settings(
-        from_preset(SPREAD),
-        {"sharing": sharing, "hidden": (8, 8), "gru_size": 0, "sequence_length": 1},
-    )
+    plan = RunConfig.from_preset(SPREAD).with_settings({"sharing": sharing, "hidden": (8, 8), "gru_size": 0, "sequence_length": 1})
     assert resolve(plan).learner.sharing == groups
 
 

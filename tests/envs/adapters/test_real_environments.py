@@ -11,7 +11,7 @@ from PIL import Image
 
 import fp3o
 from fp3o.cli.main import main
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.spec import Box, Discrete
 
 SMALL: dict[str, Any] = {

@@ -14,9 +14,9 @@ from fp3o.envs.registry import TASKS, get_task
 from fp3o.envs.smac.env import OUTCOMES, smac_env
 from fp3o.envs.smac.maps import MAPS
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs import trainer as runner
-from fp3o.runs.evaluation import evaluate, evaluate_params, program_of
-from fp3o.runs.settings import from_preset, with_settings
+from fp3o.runs import run as runner
+from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
+from fp3o.runs.run_config import RunConfig
 
 SMALL: dict[str, Any] = {
     "seeds": 2, "num_envs": 2, "rollout": 60, "minibatches": 1, "hidden": (8,), "epochs": 1,
@@ -42,7 +42,7 @@ def test_paper_presets_are_the_published_ones(name: str) -> None:
     clip, recurrent, millions = PUBLISHED[name]
     kinds = zip(("paper", "paper-partial", "paper-none"), millions, strict=True)
     for kind, steps in kinds:
-        plan = from_preset(f"smac/{name}", kind)
+        plan = RunConfig.from_preset(f"smac/{name}", kind)
         hparams, config = plan.learner.hyperparameters, plan.learner
         assert (hparams.clip_range, config.gru_size) == (clip, recurrent)
         assert (hparams.actor_lr, hparams.critic_lr, hparams.entropy_coef) == (5e-4, 5e-4, 0.01)
@@ -56,7 +56,7 @@ def test_paper_presets_are_the_published_ones(name: str) -> None:
         assert (plan.seeds, plan.eval_episodes) == (5, 32)
         assert steps is None or plan.steps == steps * 1_000_000
         assert config.sharing == {"paper": "full"}.get(kind, kind.removeprefix("paper-"))
-        many = from_preset(f"smac/{name}", kind.replace("paper", "many"))
+        many = RunConfig.from_preset(f"smac/{name}", kind.replace("paper", "many"))
         assert many.learner.num_envs > 100
         assert (many.steps, many.learner.hyperparameters) == (plan.steps, hparams)
 
@@ -90,8 +90,8 @@ def test_an_outcome_is_that_of_the_ended_episode() -> None:
 
 def test_wins_are_counted_in_training_and_judging() -> None:
     """The means of an iteration are of battles that ended in it; those judged are all counted."""
-    plan = with_settings(from_preset("smac/3m", "many"), {**SMALL, "algorithm": "mappo"})
-    program = program_of(plan)
+    plan = RunConfig.from_preset("smac/3m", "many").with_settings({**SMALL, "algorithm": "mappo"})
+    program = make_program(plan)
     state, metrics = program.iterate(program.init(0))
     assert (metrics["episodes"] > 0).all()
     assert ((metrics["episode_won"] >= 0) & (metrics["episode_won"] <= 1)).all()

@@ -11,7 +11,7 @@ import fp3o
 from fp3o.envs.toys.matrix import GAMES, matrix
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
-from fp3o.runs import trainer as runner
+from fp3o.runs import run as runner
 from fp3o.training.program import Program
 
 SETTINGS = {

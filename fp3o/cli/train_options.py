@@ -1,0 +1,70 @@
+"""Options of `fp3o train`: the fields of `RunConfig`, `Config` and `Hyperparameters`."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import tyro
+
+from fp3o.cli.options import Constructors, constructor
+from fp3o.envs.registry import DEFAULT_TASK
+from fp3o.runs.loggers import LOGGERS
+from fp3o.runs.run_config import SETTING_TYPES, RunConfig
+from fp3o.runs.settings import SHARING_TYPES, parse_sharing
+
+
+@dataclass(frozen=True)
+class Settings(RunConfig):
+    """Task, length of training, evaluation and logging."""
+
+    task: tyro.conf.Positional[str] = DEFAULT_TASK
+    """Name of the task (see `fp3o list`), always first."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The same settings as a plain `RunConfig`."""
+        return RunConfig(**vars(self))
+
+
+@dataclass
+class TrainOptions:
+    """Options of `train`."""
+
+    settings: Settings
+    out: str | None = None
+    """Directory of the run; none: a new one under runs/."""
+    preset: str | None = None
+    """Settings by name (see `fp3o list`)."""
+    config: str | None = None
+    """File of settings: JSON, TOML or a run's config.json."""
+    loggers: tuple[str, ...] = field(
+        default=("tensorboard",), metadata={"help": f"Loggers: {', '.join(LOGGERS)}, none."}
+    )
+    """Where metrics go besides metrics.jsonl: tensorboard, wandb, mlflow, none."""
+    quiet: bool = False
+    """Print nothing but errors."""
+
+
+def setting_constructors() -> Constructors:
+    """How the settings are read whose types tyro does not know."""
+    sharing = constructor("SHARING", _optional(parse_sharing), _sharing_text)
+    number = constructor("FLOAT", _optional(float))
+    return {
+        **dict.fromkeys(SHARING_TYPES, sharing),
+        SETTING_TYPES["algorithm"]: constructor("ALGORITHM", str),
+        SETTING_TYPES["actor_lr"]: number,
+        SETTING_TYPES["value_clip"]: number,
+    }
+
+
+def _optional(read: Any) -> Any:
+    return lambda text: None if text == "None" else read(text)
+
+
+def _sharing_text(value: Any) -> str:
+    """A sharing as it is written on the command line."""
+    if value is None or isinstance(value, str):
+        return str(value)
+    if callable(value):
+        return f"{value.__module__}:{value.__qualname__}"
+    return json.dumps(value, separators=(",", ":"))
