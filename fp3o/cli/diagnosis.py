@@ -162,9 +162,9 @@ def _optional_package(module: str) -> list[Finding]:
 
 def _starcraft() -> list[Finding]:
     """The original StarCraft II, which has to be installed by hand."""
-    from fp3o.envs.starcraft2.install import parts
+    from fp3o.envs.starcraft2.install import requirements
 
-    found = parts()
+    found = requirements()
     missing = [part for part in found if not part.found]
     installed = ", ".join(f"{part.name} {part.found}" for part in found if part.found)
     names = ", ".join(part.name for part in missing)

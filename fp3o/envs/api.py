@@ -1,13 +1,12 @@
 """The environment contracts: one environment as pure functions, on the host, or a batch of them.
 
-| class     | what it is                                                       | who writes one     |
-|-----------|------------------------------------------------------------------|--------------------|
-| `Env`     | one environment as pure JAX functions                            | most task authors  |
-| `HostEnv` | a task simulated on the host, which makes its own batches        | adapters, MuJoCo   |
-| `VecEnv`  | a batch of environments with automatic resets; what is trained on | `fp3o.make` returns one |
+| class     | what it is                                                | written by               |
+|-----------|-----------------------------------------------------------|--------------------------|
+| `Env`     | one environment as pure JAX functions                     | most authors of tasks    |
+| `HostEnv` | a task simulated on the host, which makes its own batches | adapters, MuJoCo         |
+| `VecEnv`  | a batch of environments with automatic resets             | returned by `fp3o.make`  |
 
-Derive from the class. Everything optional is declared here with its default, so nobody has to ask
-whether an environment has a member.
+Derive from one of the classes. All optional members are declared here with their defaults.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Codecs between the observations and actions of other libraries and arrays. NumPy only."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,86 +8,90 @@ import numpy as np
 from fp3o.envs.workers.protocol import InvalidReplyError
 
 MASK = "action_mask"
+"""Key of the action mask in observations and infos."""
 
 
 @dataclass(frozen=True)
 class ObsCodec:
-    """How an agent's observation becomes a row of numbers."""
+    """Encodes the observations of an agent as vectors."""
 
     size: int
-    choices: tuple[int, ...] = ()
-    """Of each number that is shown as one of several (1 at its place); none: all as they are."""
+    categories: tuple[int, ...] = ()
+    """Sizes of one-hot encoded entries; empty: the observation is real-valued."""
     start: tuple[int, ...] = ()
-    """The smallest value of each of these numbers."""
-    boxed: bool = False
-    """Whether it is in a dictionary, together with what the agent may do."""
+    """Smallest value of each one-hot encoded entry."""
+    in_dict: bool = False
+    """Whether it is in a dictionary, together with the action mask."""
 
-    def read(self, seen: Any) -> np.ndarray:
-        """The numbers of an observation."""
-        plain = seen["observation"] if self.boxed else seen
-        flat = self._hot(np.ravel(plain)) if self.choices else np.asarray(plain, np.float32).ravel()
-        if flat.size != self.size:
-            raise InvalidReplyError(f"an observation of {flat.size} numbers, expected {self.size}")
-        return flat
+    def encode(self, observation: Any) -> np.ndarray:
+        """An observation as a vector."""
+        x = observation["observation"] if self.in_dict else observation
+        row = self._one_hot(np.ravel(x)) if self.categories else np.asarray(x, np.float32).ravel()
+        if row.size != self.size:
+            raise InvalidReplyError(f"an observation of {row.size} numbers, expected {self.size}")
+        return row
 
-    def _hot(self, values: np.ndarray) -> np.ndarray:
-        if len(values) != len(self.choices):
+    def _one_hot(self, values: np.ndarray) -> np.ndarray:
+        if len(values) != len(self.categories):
             raise InvalidReplyError(
-                f"an observation of {values}, expected {len(self.choices)} numbers"
+                f"an observation of {values}, expected {len(self.categories)} numbers"
             )
-        which: Any = values.astype(int) - self.start
-        if (which < 0).any() or (which >= self.choices).any():
+        index: Any = values.astype(int) - self.start
+        if (index < 0).any() or (index >= self.categories).any():
             raise InvalidReplyError(f"an observation of {values}, which is not in its space")
-        flat = np.zeros(self.size, np.float32)
-        flat[which + np.cumsum((0, *self.choices[:-1]))] = 1.0
-        return flat
+        row = np.zeros(self.size, np.float32)
+        row[index + np.cumsum((0, *self.categories[:-1]))] = 1.0
+        return row
 
 
 @dataclass(frozen=True, eq=False)
 class DiscreteCodec:
-    """How an agent's choices become an action of its space."""
+    """Decodes the choices of an agent into an action of its space."""
 
     sizes: tuple[int, ...]
-    """Choices of each sub-action."""
+    """Number of choices per sub-action."""
     start: np.ndarray
-    """The smallest value of each sub-action, of the space's own type."""
+    """Smallest value of each sub-action, in the data type of the space."""
     shape: tuple[int, ...]
 
-    def write(self, action: np.ndarray) -> Any:
-        """An action of the space; a lone choice is a number."""
-        own = action[: len(self.sizes)].astype(self.start.dtype) + self.start
-        return own.reshape(self.shape)[()]
+    def decode(self, action: np.ndarray) -> Any:
+        """An action of the space; a single choice is a scalar."""
+        used = action[: len(self.sizes)].astype(self.start.dtype) + self.start
+        return used.reshape(self.shape)[()]
 
 
 @dataclass(frozen=True, eq=False)
 class BoxCodec:
-    """How a vector of real numbers becomes an action of a space with bounds."""
+    """Decodes the vector of an agent into an action of a bounded space."""
 
     low: np.ndarray
     high: np.ndarray
     shape: tuple[int, ...]
 
-    def write(self, action: np.ndarray) -> np.ndarray:
-        """An action of the space."""
-        own = action[: self.low.size].astype(self.low.dtype)
-        return np.clip(own, self.low, self.high).reshape(self.shape)
+    def decode(self, action: np.ndarray) -> np.ndarray:
+        """An action of the space, clipped to its bounds."""
+        used = action[: self.low.size].astype(self.low.dtype)
+        return np.clip(used, self.low, self.high).reshape(self.shape)
+
+
+ActionCodec = DiscreteCodec | BoxCodec
 
 
 @dataclass(frozen=True, eq=False)
 class TeamLayout:
-    """How a team's dictionaries become arrays."""
+    """How dictionaries keyed by agent are laid out in arrays with an agent axis."""
 
     agents: tuple[Any, ...]
-    senses: tuple[ObsCodec, ...]
-    hands: tuple[DiscreteCodec, ...] | tuple[BoxCodec, ...]
+    obs_codecs: tuple[ObsCodec, ...]
+    action_codecs: tuple[ActionCodec, ...]
     mask: np.ndarray
-    """(n, a): choices (or dimensions) that an agent has."""
-    idle: np.ndarray
-    """(n, a): those of an agent that is not there."""
-    places: tuple[np.ndarray, ...]
-    """Where the entries of each agent's action mask go; empty: it has none."""
-    central: int
-    """Length of the environment's own state; 0: all observations in a row take its place."""
+    """(n, a): choices (or dimensions) that each agent has."""
+    absent_mask: np.ndarray
+    """(n, a): the choices of an agent that is absent."""
+    mask_indices: tuple[np.ndarray, ...]
+    """Positions of the entries of each agent's action mask; empty: it has none."""
+    state_size: int
+    """Length of the environment's global state; 0: all observations are concatenated instead."""
     reward: str
-    limit: int
-    outcomes: tuple[str, ...]
+    max_episode_steps: int
+    episode_metrics: tuple[str, ...]

@@ -1,206 +1,215 @@
-"""Any PettingZoo `ParallelEnv` as a task: in this process, or in workers that are watched over.
+"""Any PettingZoo `ParallelEnv` as a task, in-process or in worker processes.
 
-| of an agent      | supported spaces                                                             |
-|------------------|------------------------------------------------------------------------------|
-| its actions      | Discrete, MultiDiscrete, MultiBinary: choices; Box of real numbers: a vector |
-| its observations | Box of any shape, MultiBinary: the numbers; Discrete, MultiDiscrete: one-hot |
-|                  | Dict of one of these, `observation`, and an `action_mask`                     |
+| per agent    | supported spaces                                                                |
+|--------------|---------------------------------------------------------------------------------|
+| actions      | Discrete, MultiDiscrete, MultiBinary; or Box of real numbers                    |
+| observations | Box of any shape, MultiBinary: flattened; Discrete, MultiDiscrete: one-hot;     |
+|              | Dict of one of these under `observation`, and an `action_mask`                  |
 
-Agents may differ in their spaces, but either all choose or all have vectors. Shorter observations
-are padded with zeros. Action masks are taken from the observation or from the infos. The critic
-sees `env.state()` if that works, and the observations of all agents in a row if it does not.
-`pettingzoo_worker.Table` says who is alive and how episodes end.
+Agents may differ in their spaces, but actions are all discrete or all continuous. Shorter
+observations are padded with zeros. Action masks come from the observation or from the infos. The
+input of a centralised critic is `env.state()` where that works, else all observations. How agents
+leave and how episodes end: `pettingzoo_worker.ParallelEnvWorker`.
 """
 
-import ast
 import contextlib
 import pickle
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any
 
-from fp3o.envs.adapters.pettingzoo_spaces import Facts, _Gently, look
-from fp3o.envs.adapters.pettingzoo_worker import Launch, build
+from fp3o.envs.adapters.pettingzoo_layout import Inspection, inspect_env
+from fp3o.envs.adapters.pettingzoo_worker import MakeParallelEnv, make_parallel_env
+from fp3o.envs.adapters.variants import (
+    REWARDS,
+    VARIANT,
+    read_variant,
+    split_names,
+    write_variant,
+)
 from fp3o.envs.api import HostEnv
 from fp3o.envs.rendering import without_display
 from fp3o.envs.workers.in_process import InProcessPool
-from fp3o.envs.workers.protocol import Timeouts
-from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
-from fp3o.errors import nearest
+from fp3o.envs.workers.pool import WorkerPool
+from fp3o.envs.workers.protocol import Timeouts, buffer_spec
+from fp3o.envs.workers.vec_env import PooledVecEnv
+from fp3o.errors import SettingError, nearest
 from fp3o.spec import EnvSpec
 
-FAMILY, RULES = "pettingzoo", "default"
-
-REWARDS = ("mean", "sum", "own")
+FAMILY = "pettingzoo"
 
 ON_FAILURE = ("replace", "stop")
 
 
 @dataclass(frozen=True)
-class PettingZoo(HostEnv):
-    """A task made of PettingZoo environments, ready to be made in any number.
+class PettingZooOptions:
+    """Options of a PettingZoo task, as in `default:reward=sum,workers=2`."""
 
-    `make` is a function, or where to import it from: `my_package.my_env:parallel_env`,
-    `my_package.my_env.parallel_env`, or a module that has a `parallel_env`. PettingZoo's own
-    registry is `pettingzoo:make`, with the arguments `env_type="parallel"` and `id`.
-    """
-
-    renderable = True
-    make: str | Callable[..., Any]
-    kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What `make` is called with."""
     reward: str = "mean"
-    """What each agent is paid: the mean or the sum over all possible agents, or its own."""
+    """Each agent's reward: `mean` or `sum` over all possible agents, or its `own`."""
     workers: int = 0
-    """0: environments are played in this process. Else each one has a process."""
-    limit: int | None = None
-    """Episodes are cut after so many steps; without it, after as many as the environment says."""
-    outcomes: tuple[str, ...] = ()
-    """Keys of the infos that are outcomes of an episode when it ends, such as `won`."""
+    """0: environments run in this process; otherwise each has a worker process."""
+    max_episode_steps: int | None = None
+    """Episodes are truncated after this many steps; by default as the environment declares."""
+    episode_metrics: tuple[str, ...] = ()
+    """Keys of the infos to report at the end of an episode, such as `won`."""
     on_failure: str = "replace"
-    """A worker that fails is replaced, or (`stop`) is an error."""
-    patience: Timeouts = Timeouts()  # noqa: RUF009
-    render_mode: str | None = None
-    """Given to a single environment in this process, as `rgb_array`, so that it has a picture."""
+    """A worker that fails is replaced, or (`stop`) raises an error."""
+    timeouts: Timeouts = Timeouts()  # noqa: RUF009
 
     def __post_init__(self) -> None:
         for name, allowed in (("reward", REWARDS), ("on_failure", ON_FAILURE)):
-            if (word := getattr(self, name)) not in allowed:
-                raise ValueError(f"unknown {name} {word!r}: {nearest(str(word), allowed)}")
-        for name, least in (("workers", 0), ("limit", 1)):
+            if (given := getattr(self, name)) not in allowed:
+                raise SettingError(f"unknown {name} {given!r}: {nearest(str(given), allowed)}")
+        for name, least in (("workers", 0), ("max_episode_steps", 1)):
             number = getattr(self, name)
             if number is not None and (not isinstance(number, int) or number < least):
-                raise ValueError(f"{name} must be a whole number from {least} on, got {number!r}")
-        if not all(isinstance(wait, int | float) and wait >= 0 for wait in self.patience):
-            raise ValueError(f"patience must be of numbers from 0 on, got {self.patience}")
-        if not (isinstance(self.make, str) or callable(self.make)):
-            raise ValueError(f"{self.make!r} is not a function that makes environments, nor a path")
+                raise SettingError(f"{name} must be an integer of at least {least}, got {number!r}")
+        if not all(isinstance(limit, int | float) and limit >= 0 for limit in self.timeouts):
+            raise SettingError(f"timeouts must be numbers of at least 0, got {self.timeouts}")
+
+    @classmethod
+    def read(cls, variant: str) -> "tuple[PettingZooOptions, dict[str, Any]]":
+        """The options of a variant, and the arguments of the environment."""
+        plain = [field.name for field in fields(cls) if field.name != "timeouts"]
+        waits = {f"timeouts.{name}": name for name in Timeouts._fields}
+        given, arguments = read_variant(variant, (*plain, *waits))
+        options = {name: value for name, value in given.items() if name in plain}
+        if "episode_metrics" in options:
+            options["episode_metrics"] = split_names(options["episode_metrics"])
+        timeouts = Timeouts(**{waits[name]: given[name] for name in given if name in waits})
+        return cls(**options, timeouts=timeouts), dict(arguments)
+
+    def write(self, kwargs: Mapping[str, Any]) -> str:
+        """The variant with these options and arguments of the environment."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = {name: x for name, x in values.items() if x != getattr(DEFAULTS, name)}
+        if self.episode_metrics:
+            changed["episode_metrics"] = "+".join(self.episode_metrics)
+        for name, seconds, usual in zip(
+            Timeouts._fields, changed.pop("timeouts", Timeouts()), Timeouts(), strict=True
+        ):
+            if seconds != usual:
+                changed[f"timeouts.{name}"] = seconds
+        return write_variant(changed, kwargs.items())
+
+
+DEFAULTS = PettingZooOptions()
+
+
+class PettingZoo(HostEnv):
+    """A task made of PettingZoo environments.
+
+    `make` is a function, or its import path: `my_package.my_env:parallel_env`,
+    `my_package.my_env.parallel_env`, or a module that has a `parallel_env`. PettingZoo's registry
+    is `pettingzoo:make`, with the arguments `env_type="parallel"` and `id`. It is called with
+    `kwargs`; `options` are those of `PettingZooOptions`.
+    """
+
+    renderable = True
+
+    def __init__(
+        self,
+        make: str | Callable[..., Any],
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        render_mode: str | None = None,
+        **options: Any,
+    ):
+        if not (isinstance(make, str) or callable(make)):
+            raise SettingError(f"{make!r} is neither a function that makes environments nor a path")
+        self.make, self.kwargs = make, dict(kwargs or {})
+        self.options, self.render_mode = PettingZooOptions(**options), render_mode
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, PettingZoo) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((self.make, self.options, self.render_mode))
 
     @property
     def spec(self) -> EnvSpec:
-        """The task's facts; one environment is made to find them out."""
-        return self._facts.spec
+        """Sizes of the task; one environment is made to find them."""
+        return self._inspection.spec
 
     @property
     def max_episode_steps(self) -> int:
-        """The longest an episode can be."""
-        return self._facts.layout.limit
+        """Upper bound on the length of an episode."""
+        return self._inspection.layout.max_episode_steps
 
     @property
     def variant(self) -> str:
-        """The options in a word, as `default:reward=sum,workers=2,env.N=3`; `options` reads it."""
-        usual = PettingZoo("")
-        told: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
-        told = {name: value for name, value in told.items() if value != getattr(usual, name)}
-        if self.outcomes:
-            told["outcomes"] = "+".join(self.outcomes)
-        waits = zip(Timeouts._fields, self.patience, usual.patience, strict=True)
-        told |= {f"patience.{name}": value for name, value, known in waits if value != known}
-        told |= {f"env.{name}": value for name, value in sorted(self.kwargs.items())}
-        words = ",".join(f"{name}={_word(value)}" for name, value in told.items())
-        text = f"{RULES}:{words}" if words else RULES
-        if replace(usual, make=self.make, render_mode=self.render_mode, **options(text)) != self:
-            raise ValueError(f"these options cannot be written as a word: {dict(self.kwargs)}")
-        return text
+        """The options as text, `default:reward=sum,workers=2,env.N=3`."""
+        return self.options.write(self.kwargs)
 
     @property
     def name(self) -> str:
-        """By which the task can be made again, if it has been imported and its options allow it."""
+        """The name of the task; `own/...` if it cannot be made again from text."""
         if isinstance(self.make, str):
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(SettingError):
                 return f"{FAMILY}/{self.make.replace(':', '.')}:{self.variant}"
-        return f"own/{self._where}"
+        return f"own/{self._source}"
 
     def with_rendering(self) -> "PettingZoo":
-        """The same task with pictures."""
-        return replace(self, render_mode="rgb_array", workers=0)
+        """The same task, made so that it can be rendered."""
+        env = PettingZoo(self.make, self.kwargs, render_mode="rgb_array")
+        env.options = replace(self.options, workers=0)
+        return env
 
     def vectorise(self, num_envs: int) -> PooledVecEnv:
-        """Environments that are stepped together; they are made at the first reset."""
-        spec, layout = self._facts
-        kwargs = dict(self.kwargs)
-        if self.workers:
-            launch = self._portable(Launch(self.make, kwargs, layout))
-            stop = self.on_failure == "stop"
-            patience = self.patience._replace(restarts=0) if stop else self.patience
-            return PooledVecEnv(spec, WorkerPool(launch, buffer_spec(spec), num_envs, patience))
+        """Make a batch of environments; they are started at the first reset."""
+        spec, layout = self._inspection
+        kwargs, options = dict(self.kwargs), self.options
+        if options.workers:
+            make = self._picklable(MakeParallelEnv(self.make, kwargs, layout))
+            stop = options.on_failure == "stop"
+            timeouts = options.timeouts._replace(restarts=0) if stop else options.timeouts
+            return PooledVecEnv(spec, WorkerPool(make, buffer_spec(spec), num_envs, timeouts))
         if self.render_mode and num_envs == 1:
             without_display()
             kwargs["render_mode"] = self.render_mode
-        return PooledVecEnv(
-            spec, InProcessPool(Launch(self.make, kwargs, layout), buffer_spec(spec), num_envs)
-        )
+        make = MakeParallelEnv(self.make, kwargs, layout)
+        return PooledVecEnv(spec, InProcessPool(make, buffer_spec(spec), num_envs))
 
     @cached_property
-    def _facts(self) -> Facts:
+    def _inspection(self) -> Inspection:
         try:
-            env = build(self.make, self.kwargs)
-            with contextlib.closing(_Gently(env)):
-                return look(env, self)
+            env = make_parallel_env(self.make, self.kwargs)
+            try:
+                return inspect_env(env, self.name, self.options)
+            finally:
+                with contextlib.suppress(Exception):  # it may need a reset before it can close
+                    env.close()
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{self._where}: {error}") from error
+            raise SettingError(f"{self._source}: {error}") from error
 
     @property
-    def _where(self) -> str:
+    def _key(self) -> tuple[Any, ...]:
+        return self.make, self.kwargs, self.options, self.render_mode
+
+    @property
+    def _source(self) -> str:
         if isinstance(self.make, str):
             return self.make
         return getattr(self.make, "__qualname__", type(self.make).__name__)
 
-    def _portable(self, launch: Launch) -> Launch:
-        """What workers can be told; they import what they need."""
-        home = getattr(self.make, "__module__", "")
+    def _picklable(self, make: MakeParallelEnv) -> MakeParallelEnv:
+        """Check that worker processes can import what makes their environments."""
+        module = getattr(self.make, "__module__", "")
         with contextlib.suppress(Exception):
-            if home != "__main__" and pickle.loads(pickle.dumps(launch)):
-                return launch
-        raise ValueError(
-            f"{self._where} cannot be given to worker processes: name a function of a module they "
-            "can import, as 'my_package.my_env:parallel_env', or use workers=0"
+            if module != "__main__" and pickle.loads(pickle.dumps(make)):
+                return make
+        raise SettingError(
+            f"{self._source} cannot be given to worker processes: name a function of a module that "
+            "they can import, as 'my_package.my_env:parallel_env', or use workers=0"
         )
 
 
-PLAIN = ("reward", "workers", "limit", "outcomes", "on_failure")
-"""Options that are one word each."""
-
-
 @cache
-def make(path: str, variant: str = RULES) -> PettingZoo:
-    """A task by where its environments are imported from, and a variant with its options."""
-    return PettingZoo(path, **options(variant))
-
-
-def options(text: str) -> dict[str, Any]:
-    """The options that a variant stands for, as `PettingZoo` takes them."""
-    rules, _, rest = text.partition(":")
-    if rules != RULES:
-        raise ValueError(f"unknown variant {rules!r}: {nearest(rules, [RULES])}")
-    known = [*PLAIN, *(f"patience.{name}" for name in Timeouts._fields)]
-    found: dict[str, dict[str, Any]] = {"": {}, "env": {}, "patience": {}}
-    # A comma that no option follows belongs to a value.
-    for part in re.split(r",(?=[A-Za-z_][\w.]*=)", rest) if rest else ():
-        name, sign, word = part.partition("=")
-        group, _, key = name.rpartition(".")
-        if not sign or not (group == "env" or name in known):
-            raise ValueError(f"unknown option {part!r}: {nearest(name, known)}, env.<argument>")
-        found[group][key] = _literal(word)
-    plain, env, waits = found.values()
-    if "outcomes" in plain:
-        plain["outcomes"] = tuple(str(plain["outcomes"]).split("+"))
-    if waits:
-        plain["patience"] = Timeouts(**waits)
-    return plain | ({"kwargs": env} if env else {})
-
-
-def _word(value: Any) -> str:
-    """A value as a word that `_literal` reads."""
-    plain = isinstance(value, str) and re.fullmatch(r"[\w.+/-]+", value)
-    return value if plain and _literal(value) == value else repr(value)
-
-
-def _literal(word: str) -> Any:
-    """A value of Python, or else the word itself."""
-    try:
-        return ast.literal_eval(word)
-    except (ValueError, SyntaxError):
-        return word
+def make_env(path: str, variant: str = VARIANT) -> PettingZoo:
+    """A task by the import path of its environments and a variant with its options."""
+    options, kwargs = PettingZooOptions.read(variant)
+    env = PettingZoo(path, kwargs)
+    env.options = options
+    return env

@@ -1,104 +1,116 @@
-"""Your own game: by import path, `fp3o train python:my_module:my_game`, or as an object."""
+"""Custom environments: by import path, `fp3o train python:my_module:my_env`, or as objects."""
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from fp3o.envs.adapters.variants import read_variant, write_variant
+from fp3o.envs.adapters.variants import VARIANT, read_variant, write_variant
 from fp3o.envs.api import Env, HostEnv, Observation
+from fp3o.errors import SettingError
 from fp3o.imports import load
 from fp3o.spec import EnvSpec
 
 FAMILY, OBJECTS = "python", "own"
-"""Games by import path, and games that are objects of this process."""
+"""Families of environments by import path, and of objects of this process."""
 
 
 @dataclass(frozen=True)
-class Named(Env):
-    """A pure game under the name that leads back to it."""
+class NamedEnv(Env):
+    """An environment under the name by which its task is found again."""
 
-    game: Any
+    env: Env
     name: str
 
     @property
     def spec(self) -> EnvSpec:
-        """The game's facts."""
-        return replace(self.game.spec, name=self.name)
+        """The environment's, with the name replaced."""
+        return replace(self.env.spec, name=self.name)
 
     @property
     def max_episode_steps(self) -> int:
-        """The longest an episode can be."""
-        return self.game.max_episode_steps
+        """The environment's."""
+        return self.env.max_episode_steps
+
+    @property
+    def renderable(self) -> bool:
+        """The environment's."""
+        return self.env.renderable
+
+    @property
+    def step_seconds(self) -> float | None:
+        """The environment's."""
+        return self.env.step_seconds
 
     def reset(self, key: PRNGKeyArray) -> Any:
-        """The game's."""
-        return self.game.reset(key)
+        """The environment's."""
+        return self.env.reset(key)
 
     def step(self, state: Any, action: Array, key: PRNGKeyArray) -> tuple[Any, Array, Array, Array]:
-        """The game's."""
-        return self.game.step(state, action, key)
+        """The environment's."""
+        return self.env.step(state, action, key)
 
     def observe(self, state: Any) -> Observation:
-        """The game's."""
-        return self.game.observe(state)
+        """The environment's."""
+        return self.env.observe(state)
 
     def episode_metrics(self, state: Any) -> Array:
-        """The game's."""
-        return self.game.episode_metrics(state)
+        """The environment's."""
+        return self.env.episode_metrics(state)
+
+    def render(self, state: Any, caption: str) -> np.ndarray:
+        """The environment's."""
+        return self.env.render(state, caption)
 
 
-def make(path: str, variant: str = "default") -> Env | HostEnv:
-    """The game at `module.name`, or what the function or class there makes of the options `env.*`.
+def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:
+    """The environment at `module.name`, or what the function or class there makes of `env.*`.
 
-    It says in `max_episode_steps` how long an episode can be. One that lives on the host has to bear the name
-    that leads back to it by itself: its environments carry it, too.
+    The `EnvSpec.name` of a `HostEnv` must be the name of the task itself: its batches carry it.
     """
-    _, theirs = read_variant(variant, ())
-    name = f"{FAMILY}/{path}" + (f":{write_variant({}, theirs)}" if theirs else "")
+    _, arguments = read_variant(variant, ())
+    name = f"{FAMILY}/{path}" + (f":{write_variant({}, arguments)}" if arguments else "")
     found: Any = load(path)
-    makes = isinstance(found, type) or (callable(found) and not hasattr(found, "spec"))
-    game = found(**dict(theirs)) if makes else found
-    if not isinstance(game, Env | HostEnv):
-        raise ValueError(
-            f"{path} is a {type(game).__name__}, not a game: it needs `spec`, and `reset`, `step` "
-            "and `sight` (a pure game) or `batch` (one that lives on the host)"
-        )
-    if not hasattr(game, "max_episode_steps"):
-        raise ValueError(
-            f"{path} does not say how long an episode can be: give it a `max_episode_steps`"
-        )
-    if isinstance(game, HostEnv) and game.spec.name != name:
-        raise ValueError(f"{path} is called {game.spec.name!r}: its EnvSpec.name must be {name!r}")
-    return game if isinstance(game, HostEnv) else Named(game, name)
+    env = _checked(found(**dict(arguments)) if _is_factory(found) else found, path)
+    if isinstance(env, HostEnv):
+        if env.spec.name != name:
+            raise SettingError(f"the EnvSpec.name of {path} is {env.spec.name!r}, not {name!r}")
+        return env
+    return NamedEnv(env, name)
 
 
-def env_of(thing: Any) -> Env | HostEnv:
-    """The game that an object is, or that it makes: fp3o's, or one of PettingZoo's environments."""
-    makes = isinstance(thing, type) or (callable(thing) and not hasattr(thing, "spec"))
-    made = thing() if makes else thing
+def env_of(source: Any) -> Env | HostEnv:
+    """The environment that an object is or makes: one of fp3o's classes, or of PettingZoo's."""
+    factory = _is_factory(source)
+    made = source() if factory else source
     if hasattr(made, "possible_agents"):
         from fp3o.envs.adapters.pettingzoo import PettingZoo
 
-        return PettingZoo(thing if makes else copies(made))
-    if not isinstance(made, Env | HostEnv):
-        raise ValueError(
-            f"{type(made).__name__} is nothing to train on: give a game (`spec`, `reset`, `step`, "
-            "`sight`), a ParallelEnv of PettingZoo, or a function that makes one"
-        )
-    if isinstance(made, HostEnv):
-        return made
-    if not hasattr(made, "max_episode_steps"):
-        raise ValueError(
-            f"{type(made).__name__} does not say how long an episode can be: give it a `max_episode_steps`"
-        )
-    return Named(made, f"{OBJECTS}/{type(made).__name__}")
+        return PettingZoo(source if factory else _copies(made))
+    env = _checked(made, type(made).__name__)
+    return env if isinstance(env, HostEnv) else NamedEnv(env, f"{OBJECTS}/{type(made).__name__}")
 
 
-def copies(env: Any) -> Callable[..., Any]:
-    """A function that makes environments like this one; a film takes the pictures it has."""
+def _is_factory(source: Any) -> bool:
+    return isinstance(source, type) or (callable(source) and not hasattr(source, "spec"))
+
+
+def _checked(env: Any, name: str) -> Env | HostEnv:
+    if not isinstance(env, Env | HostEnv):
+        raise SettingError(
+            f"{name} is a {type(env).__name__}, not an environment: derive from fp3o.Env or "
+            "fp3o.HostEnv, or give a ParallelEnv of PettingZoo or a function that makes one"
+        )
+    if not hasattr(env, "max_episode_steps"):
+        raise SettingError(f"{name} has no `max_episode_steps`, the maximal length of an episode")
+    return env
+
+
+def _copies(env: Any) -> Callable[..., Any]:
+    """A function that makes copies of an environment; its render mode stays as it is."""
 
     def make(render_mode: str | None = None) -> Any:
         return copy.deepcopy(env)

@@ -1,4 +1,4 @@
-"""Tasks of other libraries and of the user's own modules, by import path or registered name."""
+"""Tasks of other libraries and of custom modules, by import path or registered name."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -9,10 +9,10 @@ from fp3o.envs.task import Family, Task
 
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "a PettingZoo parallel environment, by import path",
-    "jaxmarl": "an environment of JaxMARL",
-    "jumanji": "a multi-agent environment of Jumanji",
+    "jaxmarl": "a JaxMARL environment",
+    "jumanji": "a multi-agent Jumanji environment",
     "gymnasium": "a Gymnasium environment: a team of one",
-    "python": "your own environment, by import path",
+    "python": "a custom environment, by import path",
 }
 """Family -> summary; the module of the same name makes its environments."""
 
@@ -20,15 +20,15 @@ ADAPTERS: Mapping[str, str] = {
 def _adapted(family: str, target: str) -> Task:
     """A task of another library; its options are those of the variant `default`."""
     path = target.replace(":", ".")
-    # Each of the environments evaluated at once may be a process: keep them few.
     build = partial(_make, family, path)
+    # Each of the environments evaluated at once may be a process: keep them few.
     return Task(f"{family}/{path}", ADAPTERS[family], build, max_parallel=32)
 
 
 @cache
 def _make(family: str, path: str, variant: str) -> Env | HostEnv:
     # One object per name, so that programs compiled for it are found again.
-    return import_module(f"fp3o.envs.adapters.{family}").make(path, variant)
+    return import_module(f"fp3o.envs.adapters.{family}").make_env(path, variant)
 
 
 FAMILIES = tuple(

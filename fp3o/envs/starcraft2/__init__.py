@@ -1,1 +1,1 @@
-"""TODO."""
+"""StarCraft II itself, through SMAC, in worker processes."""

@@ -1,4 +1,4 @@
-"""What the real game needs: SMAC, StarCraft II and its maps. The user brings all three."""
+"""Requirements of StarCraft II tasks: SMAC, the game and its maps, installed by the user."""
 
 import os
 import sys
@@ -10,64 +10,63 @@ from typing import NamedTuple
 from fp3o.errors import MissingExtraError
 
 FOLDERS = {"darwin": "/Applications/StarCraft II", "win32": "C:/Program Files (x86)/StarCraft II"}
-"""Where the game is looked for if SC2PATH is not set; elsewhere it is ~/StarCraftII."""
+"""Default folder of the game per platform, if SC2PATH is not set; elsewhere ~/StarCraftII."""
 
 
-class MissingGameError(MissingExtraError):
-    """StarCraft II cannot be played here; the message says what to install."""
+class MissingStarCraft2Error(MissingExtraError):
+    """StarCraft II is not installed completely; the message says what is missing."""
 
     def __init__(self, message: str):
         ImportError.__init__(self, message)
 
 
-class Part(NamedTuple):
-    """Something that is needed."""
+class Requirement(NamedTuple):
+    """Something that must be installed."""
 
     name: str
     found: str
-    """What was found, empty if nothing was."""
+    """Version or path that was found; empty if there is none."""
     fix: str
 
 
-def require(map_name: str) -> None:
-    """Refuse to start what could not run."""
-    if absent := [part for part in parts(map_name) if not part.found]:
-        steps = "".join(f"\n  {part.name}: {part.fix}" for part in absent)
-        raise MissingGameError(
-            f"starcraft2/{map_name} plays the real game, which is not all here (smac/{map_name} "
-            f"needs nothing). Missing:{steps}\nCheck with `fp3o doctor`"
+def require_starcraft2(map_name: str) -> None:
+    """Raise an error that lists what is missing."""
+    if absent := [item for item in requirements(map_name) if not item.found]:
+        steps = "".join(f"\n  {item.name}: {item.fix}" for item in absent)
+        raise MissingStarCraft2Error(
+            f"starcraft2/{map_name} needs StarCraft II, which is not installed completely "
+            f"(smac/{map_name} needs nothing). Missing:{steps}\nCheck with `fp3o doctor`"
         )
 
 
-def parts(map_name: str = "*") -> list[Part]:
+def requirements(map_name: str = "*") -> list[Requirement]:
     """The package, the game, and its maps (or one of them)."""
-    home = folder()
+    home = _game_folder()
     found = [path for name in ("Maps", "maps") for path in (home / name).glob("SMAC_Maps/*.SC2Map")]
     named = {path.stem for path in found if map_name in ("*", path.stem)}
     return [
-        Part(
-            "SMAC", _package(),
-            "pip install git+https://github.com/oxwhirl/smac.git (pip's `smac` is another one)",
+        Requirement(
+            "SMAC", _smac_version(),
+            "pip install git+https://github.com/oxwhirl/smac.git (not PyPI's `smac`)",
         ),
-        Part(
+        Requirement(
             "StarCraft II", str(home) if (home / "Versions").is_dir() else "",
             f"unpack it to {home}, or set SC2PATH (github.com/Blizzard/s2client-proto, 4.10)",
         ),
-        Part(
+        Requirement(
             "SMAC_Maps", f"{len(named)} maps" if named else "",
             f"copy the folder SMAC_Maps of github.com/oxwhirl/smac to {home / 'Maps'}",
         ),
     ]  # fmt: skip
 
 
-def folder() -> Path:
-    """Where StarCraft II is, or should be."""
+def _game_folder() -> Path:
     usual = FOLDERS.get(sys.platform, "~/StarCraftII")
     return Path(os.environ.get("SC2PATH") or usual).expanduser()
 
 
-def _package() -> str:
-    """SMAC's version. Another package has the same name; it has no such folder."""
+def _smac_version() -> str:
+    """SMAC's version; another package of the same name has no folder `env/starcraft2`."""
     spec = find_spec("smac")
     places = (spec and spec.submodule_search_locations) or []
     if not any((Path(place) / "env" / "starcraft2").is_dir() for place in places):
@@ -75,4 +74,4 @@ def _package() -> str:
     try:
         return version("smac")
     except PackageNotFoundError:
-        return "of unknown version"
+        return "unknown version"

@@ -1,4 +1,4 @@
-"""The tasks of the real game."""
+"""The tasks in StarCraft II itself."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from fp3o.envs.task import Family, Task
 
 
 def _real(name: str) -> Task | None:
-    """The same map in StarCraft II itself, which the user brings."""
+    """A map of SMAC; StarCraft II is installed by the user."""
     if name not in battles.MAPS:
         return None
     presets = {
@@ -25,9 +25,9 @@ def _real(name: str) -> Task | None:
 
 
 def _starcraft(name: str, variant: str) -> HostEnv:
-    from fp3o.envs.starcraft2.env import starcraft2
+    from fp3o.envs.starcraft2.env import starcraft2_env
 
-    return starcraft2(name, variant)
+    return starcraft2_env(name, variant)
 
 
 FAMILIES = (Family(battles.REAL, "StarCraft II through SMAC", _real),)

@@ -1,6 +1,6 @@
-"""The real game in a worker process: one of SMAC's environments, looked at through our layouts.
+"""One SMAC environment of StarCraft II as a `WorkerEnv`, with the observations of this package.
 
-SMAC itself is imported here and nowhere else, when a worker makes its environment. JAX is not.
+SMAC is imported here only, when a worker makes its environment. JAX is not imported.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,55 +10,55 @@ from typing import Any
 import numpy as np
 
 from fp3o.envs.smac.host_layout import Side, paper
-from fp3o.envs.workers.protocol import StepReply
+from fp3o.envs.workers.protocol import StepReply, WorkerEnv
 
 
 @dataclass(frozen=True)
-class Launch:
+class MakeSmac:
     """Makes the environment of a worker."""
 
     map: str
     layout: str
 
-    def __call__(self, seed: int) -> "Match":
-        """A place to play; the game itself starts with its first episode."""
-        return Match(lambda: self._smac(seed), self.layout)
+    def __call__(self, seed: int) -> "SmacWorker":
+        """A new environment; the game itself is started with the first episode."""
+        return SmacWorker(lambda: self._smac(seed), self.layout)
 
     def _smac(self, seed: int) -> Any:
         from smac.env import StarCraft2Env  # pyright: ignore
 
-        # Nothing changes with `continuing_episode` but that time limits are told from ends.
+        # `continuing_episode` only adds to the info whether the time limit ended an episode.
         return StarCraft2Env(map_name=self.map, seed=seed, continuing_episode=True)
 
 
-class Match:
-    """One environment of SMAC: a worker's place."""
+class SmacWorker(WorkerEnv):
+    """One SMAC environment."""
 
     def __init__(self, make: Callable[[], Any], layout: str):
         self._make, self._layout = make, layout
         self._env: Any = None
         self._ended = False
 
-    def reset(self, *_: int) -> StepReply:
-        """Begin an episode; its random numbers are those that the game has started with."""
-        # Until an episode has ended, SMAC would start a second game beside the first.
+    def reset(self, seed: int, episode: int) -> StepReply:
+        """Start an episode; its random numbers follow from the seed the game was started with."""
+        # Before the end of an episode SMAC would start a second game besides the first.
         if self._env is None or not self._ended:
             self.close()
             self._env = self._make()
         before = self._env.force_restarts
         self._env.reset()
-        self._refuse_restart(before)
-        return self._report(0.0, False, False, (0, 0, 0))
+        self._check_restarts(before)
+        return self._reply(0.0, False, False, (0, 0, 0))
 
     def step(self, action: Any) -> StepReply:
-        """Play the agents' actions `(n, 1)` or `(n,)`."""
+        """Apply the actions `(n, 1)` or `(n,)`."""
         before = self._env.force_restarts
-        reward, over, info = self._env.step([int(choice) for choice in np.ravel(action)])
-        self._refuse_restart(before)
-        self._ended |= bool(over)
-        late = bool(over and info.get("episode_limit", False))
-        outcome = info["battle_won"], info["dead_allies"], info["dead_enemies"]
-        return self._report(reward, over and not late, late, outcome)
+        reward, done, info = self._env.step([int(choice) for choice in np.ravel(action)])
+        self._check_restarts(before)
+        self._ended |= bool(done)
+        truncated = bool(done and info.get("episode_limit", False))
+        metrics = info["battle_won"], info["dead_allies"], info["dead_enemies"]
+        return self._reply(reward, done and not truncated, truncated, metrics)
 
     def close(self) -> None:
         """End the game."""
@@ -66,53 +66,56 @@ class Match:
             self._env.close()
         self._env, self._ended = None, False
 
-    def _refuse_restart(self, before: int) -> None:
-        """SMAC hides that the game has died: it shows the end of an episode that had none."""
+    def _check_restarts(self, before: int) -> None:
+        """SMAC hides that the game has died: it reports the end of an unfinished episode."""
         if self._env.force_restarts != before:
-            raise RuntimeError("StarCraft II ended by itself, or did not answer SMAC")
+            raise RuntimeError("StarCraft II has exited, or did not reply to SMAC")
 
-    def _report(self, reward: Any, over: bool, late: bool, outcome: Iterable[Any]) -> StepReply:
+    def _reply(
+        self, reward: Any, terminated: bool, truncated: bool, metrics: Iterable[Any]
+    ) -> StepReply:
         env = self._env
         action_mask = np.array(env.get_avail_actions(), bool)
-        obs, state = self._paper(action_mask) if self._layout == "paper" else self._plain()
+        paper = self._layout == "paper"
+        obs, state = self._paper_layout(action_mask) if paper else self._smac_layout()
         alive = np.array([unit.health > 0 for unit in _units(env.agents)])
         return StepReply(
             obs, state, action_mask, alive,
-            np.full(len(alive), reward, np.float32), np.array(bool(over)), np.array(bool(late)),
-            np.array([*outcome], np.float32),
+            np.full(len(alive), reward, np.float32), np.array(bool(terminated)),
+            np.array(bool(truncated)), np.array([*metrics], np.float32),
         )  # fmt: skip
 
-    def _plain(self) -> tuple[np.ndarray, np.ndarray]:
-        """SMAC's own observations, and its one state for every agent."""
+    def _smac_layout(self) -> tuple[np.ndarray, np.ndarray]:
+        """SMAC's observations, and its state repeated for every agent."""
         obs = np.array(self._env.get_obs(), np.float32)
         state = np.asarray(self._env.get_state(), np.float32)
         return obs, np.repeat(state[None], len(obs), 0)
 
-    def _paper(self, action_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _paper_layout(self, action_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         env, agents = self._env, _units(self._env.agents)
-        waits = [unit.weapon_cooldown / env.unit_max_cooldown(unit) for unit in agents]
+        cooldowns = [unit.weapon_cooldown / env.unit_max_cooldown(unit) for unit in agents]
         ours, theirs = self._side(agents, True), self._side(_units(env.enemies), False)
-        return paper(ours, theirs, np.array(waits), action_mask, np.asarray(env.last_action))
+        return paper(ours, theirs, np.array(cooldowns), action_mask, np.asarray(env.last_action))
 
     def _side(self, units: list[Any], ally: bool) -> Side:
         env = self._env
-        spot = np.array([(unit.pos.x, unit.pos.y) for unit in units])
-        middle = np.array([env.map_x, env.map_y]) / 2
+        position = np.array([(unit.pos.x, unit.pos.y) for unit in units])
+        centre = np.array([env.map_x, env.map_y]) / 2
         vitals = [[unit.health / unit.health_max for unit in units]]
         if env.shield_bits_ally if ally else env.shield_bits_enemy:
             vitals.append([unit.shield / env.unit_max_shield(unit) for unit in units])
-        kinds = np.zeros((len(units), env.unit_type_bits))
+        types = np.zeros((len(units), env.unit_type_bits))
         if env.unit_type_bits:
-            numbers = [env.get_unit_type_id(unit, ally) for unit in units]
-            kinds[np.arange(len(units)), numbers] = 1.0
+            ids = [env.get_unit_type_id(unit, ally) for unit in units]
+            types[np.arange(len(units)), ids] = 1.0
         return Side(
-            spot,
-            (spot - middle) / [env.max_distance_x, env.max_distance_y],
+            position,
+            (position - centre) / [env.max_distance_x, env.max_distance_y],
             np.array(vitals).T,
-            kinds,
+            types,
             np.array([unit.health > 0 for unit in units]),
         )
 
 
-def _units(numbered: dict[int, Any]) -> list[Any]:
-    return [numbered[number] for number in range(len(numbered))]
+def _units(by_id: dict[int, Any]) -> list[Any]:
+    return [by_id[i] for i in range(len(by_id))]

@@ -36,9 +36,9 @@ MATRIX: Mapping[str, Preset] = {
     # Policies that begin with strong preferences: about half of the seeds find the best pair, so
     # the best of eight is it. From equal chances hardly any seed does.
     "decided": {
-        "sharing": "none", "output_gain": 3.0, "seeds": 8, "num_envs": 64, "rollout": 1, "hidden": (16,),
-        "epochs": 4, "actor_lr": 1e-2, "critic_lr": 1e-2, "steps": 60 * 64, "eval_episodes": 1,
-        "final_episodes": 1,
+        "sharing": "none", "output_gain": 3.0, "seeds": 8, "num_envs": 64, "rollout": 1,
+        "hidden": (16,), "epochs": 4, "actor_lr": 1e-2, "critic_lr": 1e-2, "steps": 60 * 64,
+        "eval_episodes": 1, "final_episodes": 1,
     },
 }  # fmt: skip
 """Presets of the matrix games."""

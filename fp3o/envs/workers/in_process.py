@@ -1,4 +1,4 @@
-"""TODO."""
+"""Host environments stepped one after another in this process."""
 
 import contextlib
 import traceback
@@ -10,7 +10,7 @@ import numpy as np
 
 from fp3o.envs.rendering import rendered_frame
 from fp3o.envs.workers.protocol import (
-    FailureCounts,
+    EnvPool,
     InvalidReplyError,
     WorkerEnv,
     WorkerPoolError,
@@ -19,70 +19,63 @@ from fp3o.envs.workers.protocol import (
 from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 
 
-class InProcessPool:
-    """Places in this process, one after the other: no pipes, and nobody who watches over them.
+class InProcessPool(EnvPool):
+    """Environments in this process: an exception or an invalid reply ends all of them."""
 
-    What an environment raises ends everything, and so does an answer that is nonsense.
-    """
+    def __init__(self, make: Callable[[Any], WorkerEnv], spec: BufferSpec, num_envs: int):
+        super().__init__(make, spec, num_envs)
+        self._envs: list[WorkerEnv | None] = [None] * num_envs
+        weakref.finalize(self, _close_all, self._envs)
 
-    def __init__(self, make: Callable[[int], WorkerEnv], form: BufferSpec, num_places: int):
-        self.make, self.form = make, form
-        self.losses = FailureCounts()
-        self.seeds = list(range(num_places))
-        self.steps = np.zeros(num_places, np.int64)
-        self.episodes = np.zeros(num_places, np.int64)
-        self._places: list[WorkerEnv | None] = [None] * num_places
-        weakref.finalize(self, clear, self._places)
-
-    def reset(self, who: Sequence[int]) -> list[Reply]:
-        """Begin an episode in some of the places."""
-        answers = []
-        for i in who:
+    def reset(self, envs: Sequence[int]) -> list[Reply]:
+        """Start an episode in some of the environments."""
+        replies = []
+        for i in envs:
             self.steps[i] = 0
-            answers.append(self._order(i, "reset", self.seeds[i], int(self.episodes[i])))
+            replies.append(self._call(i, "reset", self.seeds[i], int(self.episodes[i])))
             self.episodes[i] += 1
-        return answers
+        return replies
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
-        """Play an action in some of the places."""
-        answers = {}
+        """Step some of the environments."""
+        replies = {}
         for i, action in actions.items():
-            answers[i] = self._order(i, "step", action)
+            replies[i] = self._call(i, "step", action)
             self.steps[i] += 1
-        return answers
+        return replies
 
     def close(self) -> None:
-        """Close all places; a later order makes new ones."""
-        clear(self._places)
+        """Close all environments; a later request makes new ones."""
+        _close_all(self._envs)
 
     def render(self) -> np.ndarray | None:
-        """The first place's picture of itself, if it has one."""
-        place: Any = self._places[0]
-        return rendered_frame(place.render) if hasattr(place, "render") else None
+        """The first environment as an image, if it has one."""
+        env = self._envs[0]
+        return None if env is None else rendered_frame(env.render)
 
-    def _order(self, i: int, name: str, *args: Any) -> Reply:
+    def _call(self, i: int, method: str, *args: Any) -> Reply:
         try:
-            place = self._places[i]
-            if place is None:
-                place = self._places[i] = self.make(self.seeds[i])
-            return check_reply(getattr(place, name)(*args), self.form.answer)
+            env = self._envs[i]
+            if env is None:
+                env = self._envs[i] = self.make(self.seeds[i])
+            return check_reply(getattr(env, method)(*args), self.spec.reply)
         except Exception as error:
-            self.close()  # nobody knows where it stands now
-            raise WorkerPoolError(self._words(i, name, error)) from error
+            self.close()  # the state of the environment is undefined now
+            raise WorkerPoolError(self._message(i, method, error)) from error
 
-    def _words(self, i: int, name: str, error: Exception) -> str:
-        when = "its reset" if name == "reset" else f"step {self.steps[i] + 1} of its episode"
+    def _message(self, i: int, method: str, error: Exception) -> str:
+        when = "its reset" if method == "reset" else f"step {self.steps[i] + 1} of its episode"
         if isinstance(error, InvalidReplyError):
-            return f"environment {i}, in {when}: garbage, {error}"
+            return f"environment {i}, in {when}: invalid, {error}"
         at = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__}: {error}"
         return f"environment {i}, in {when}: crashed, {what} ({at.filename}, line {at.lineno})"
 
 
-def clear(places: list[WorkerEnv | None]) -> None:
-    """Close places; what goes wrong then does no harm."""
-    there = [place for place in places if place is not None]
-    places[:] = [None] * len(places)
-    for place in there:
+def _close_all(envs: list[WorkerEnv | None]) -> None:
+    """Close environments; errors while closing are ignored."""
+    running = [env for env in envs if env is not None]
+    envs[:] = [None] * len(envs)
+    for env in running:
         with contextlib.suppress(Exception):
-            place.close()
+            env.close()

@@ -1,4 +1,4 @@
-"""TODO."""
+"""A pool of worker processes: failed ones are replaced and counted."""
 
 import contextlib
 import time
@@ -7,132 +7,127 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fp3o.envs.workers.protocol import (
-    FailureCounts,
-    FailureError,
+    EnvPool,
     Timeouts,
     WorkerEnv,
+    WorkerFailureError,
     WorkerPoolError,
 )
 from fp3o.envs.workers.shared_memory import BufferSpec, Reply
 from fp3o.envs.workers.worker import Worker
 
-GOODBYE = 10.0
-"""Seconds that workers have to close what they own."""
+CLOSE_SECONDS = 10.0
+"""Time that workers have to close their environments."""
 
 
-class WorkerPool:
-    """Workers that are given orders together. They are started when they are first needed.
+class WorkerPool(EnvPool):
+    """One worker process per environment, started when it is first needed.
 
-    A failure ends the worker's episode; the rest goes on. All processes end with the crew, or at
-    the latest with this process, however it ends.
+    A worker that dies, does not reply in time or replies with invalid arrays is killed together
+    with its subprocesses, its episode is lost, and a new worker is started. All processes end with
+    the pool, or at the latest with this process.
     """
 
     def __init__(
         self,
         make: Callable[[int], WorkerEnv],
-        form: BufferSpec,
-        num_workers: int,
-        patience: Timeouts = Timeouts(),  # noqa: B008
+        spec: BufferSpec,
+        num_envs: int,
+        timeouts: Timeouts = Timeouts(),  # noqa: B008
     ):
-        self.make, self.form, self.patience = make, form, patience
-        self.losses = FailureCounts()
-        self.seeds = list(range(num_workers))
-        """What the next places are made with."""
-        self.steps = np.zeros(num_workers, np.int64)
-        """Steps of each worker's episode."""
-        self.episodes = np.zeros(num_workers, np.int64)
-        """Numbers of the episodes that begin next."""
-        self._strikes = [0] * num_workers
-        self._workers: list[Worker | None] = [None] * num_workers
-        weakref.finalize(self, dismiss, self._workers)
+        super().__init__(make, spec, num_envs)
+        self.timeouts = timeouts
+        self._failures_in_a_row = [0] * num_envs
+        self._workers: list[Worker | None] = [None] * num_envs
+        weakref.finalize(self, _close_all, self._workers)
 
-    def reset(self, who: Sequence[int]) -> list[Reply]:
-        """Begin an episode in some of the workers, with new workers if need be."""
-        answers: dict[int, Reply] = {}
-        self.steps[list(who)] = 0
-        while missing := [i for i in who if i not in answers]:
+    def reset(self, envs: Sequence[int]) -> list[Reply]:
+        """Start an episode in some of the workers, restarting those that fail."""
+        replies: dict[int, Reply] = {}
+        self.steps[list(envs)] = 0
+        while missing := [i for i in envs if i not in replies]:
             for i in missing:
                 self._worker(i).reset(self.seeds[i], int(self.episodes[i]))
-            answers |= self._answers(missing, self.patience.reset)
-        self.episodes[list(who)] += 1
-        return [answers[i] for i in who]
+            replies |= self._receive(missing, self.timeouts.reset)
+        self.episodes[list(envs)] += 1
+        return [replies[i] for i in envs]
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
-        """Play an action in some of the workers; where no answer comes, the episode is lost."""
+        """Step some of the workers; an episode whose reply is missing is lost."""
         for i, action in actions.items():
             self._worker(i).step(action)
-        answers = self._answers(actions, self.patience.step)
-        for i in answers:
+        replies = self._receive(actions, self.timeouts.step)
+        for i in replies:
             self.steps[i] += 1
-            self._strikes[i] = 0
-        return answers
+            self._failures_in_a_row[i] = 0
+        return replies
 
     def close(self) -> None:
-        """End all workers; a later order starts new ones."""
-        dismiss(self._workers)
+        """End all workers; a later request starts new ones."""
+        _close_all(self._workers)
 
-    def _answers(self, who: Iterable[int], limit: int | float) -> dict[int, Reply]:
-        """The answers of those that gave one; the others are out of work now."""
-        deadline, answers, failures = time.monotonic() + limit, {}, {}
-        for i in who:
+    def _receive(self, envs: Iterable[int], seconds: int | float) -> dict[int, Reply]:
+        """The replies of workers that sent one; the others are ended."""
+        deadline, replies, failures = time.monotonic() + seconds, {}, {}
+        for i in envs:
             try:
-                answers[i] = self._worker(i).hear(deadline)
-            except FailureError as failure:
+                replies[i] = self._worker(i).receive(deadline)
+            except WorkerFailureError as failure:
                 failures[i] = failure
-        told = [self._lose(i, failure) for i, failure in failures.items()]
-        for text in told:  # last: a warning may be made an error
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
-        return answers
+        messages = [self._handle_failure(i, failure) for i, failure in failures.items()]
+        for message in messages:  # last, because a warning may be turned into an error
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return replies
 
     def _worker(self, i: int) -> Worker:
         worker = self._workers[i]
         if worker is None:
             try:
-                worker = self._workers[i] = Worker(self.make, self.seeds[i], self.form)
+                worker = self._workers[i] = Worker(self.make, self.seeds[i], self.spec)
             except OSError as error:
                 raise WorkerPoolError(f"worker {i} cannot be started: {error}") from error
         return worker
 
-    def _lose(self, i: int, failure: FailureError) -> str:
-        """Count a failure and make room for another worker; what happened, in a sentence."""
-        ending, printed = self._worker(i).kill()
+    def _handle_failure(self, i: int, failure: WorkerFailureError) -> str:
+        """Count a failure and end its worker; a sentence that describes it."""
+        status, output = self._worker(i).kill()
         self._workers[i] = None
         steps, self.steps[i] = int(self.steps[i]), 0
-        self.seeds[i] += 1  # what this one has led to should not happen again
-        self._strikes[i] += 1
-        losses, reason = self.losses, failure.reason
-        setattr(losses, reason, getattr(losses, reason) + 1)
-        losses.steps += steps
-        words = failure.words.strip() or ending
-        if self._strikes[i] > self.patience.restarts:
+        self.seeds[i] += 1  # another seed may not lead to the same failure
+        self._failures_in_a_row[i] += 1
+        reason, details = failure.reason, failure.details.strip() or status
+        setattr(self.failures, reason, getattr(self.failures, reason) + 1)
+        self.failures.lost_steps += steps
+        if self._failures_in_a_row[i] > self.timeouts.restarts:
             self.close()
-            how = (
-                f"{self._strikes[i]} times in succession without finishing a step; at last"
-                if self.patience.restarts
-                else f"after {steps} steps of its episode, and no restarts are allowed"
-            )
-            raise WorkerPoolError(
-                f"worker {i} failed {how}: {reason}, {words}\nThe last words it printed: "
-                f"{printed or '(none)'}\nSee what `fp3o doctor` says about its game"
-            )
-        losses.restarts += 1
+            raise WorkerPoolError(self._final_message(i, steps, f"{reason}, {details}", output))
+        self.failures.restarts += 1
         return (
-            f"worker {i}: {reason}, {words.splitlines()[-1]}; its episode ends after {steps} "
-            "steps as one cut by a time limit, and another worker is started"
+            f"worker {i}: {reason}, {details.splitlines()[-1]}; its episode is truncated after "
+            f"{steps} steps, and a new worker is started"
+        )
+
+    def _final_message(self, i: int, steps: int, failure: str, output: str) -> str:
+        how = (
+            f"{self._failures_in_a_row[i]} times in succession without completing a step; the last"
+            if self.timeouts.restarts
+            else f"after {steps} steps of its episode, and no restarts are allowed"
+        )
+        return (
+            f"worker {i} failed {how}: {failure}\nThe end of its output: {output or '(none)'}\n"
+            "`fp3o doctor` checks what is installed"
         )
 
 
-def dismiss(workers: list[Worker | None]) -> None:
-    """End workers, those that can with everything put away."""
-    there = [worker for worker in workers if worker]
+def _close_all(workers: list[Worker | None]) -> None:
+    """End workers, after their environments have been closed where possible."""
+    running = [worker for worker in workers if worker]
     workers[:] = [None] * len(workers)
-    for worker in there:
+    for worker in running:
         worker.close()
-    deadline = time.monotonic() + GOODBYE
-    for worker in there:
-        with contextlib.suppress(FailureError):
-            worker.hear(deadline)
+    deadline = time.monotonic() + CLOSE_SECONDS
+    for worker in running:
+        with contextlib.suppress(WorkerFailureError):
+            worker.receive(deadline)
         worker.kill()

@@ -1,16 +1,54 @@
-"""What one environment of a batch on the host tells after a step or a reset. Needs NumPy only."""
+"""The protocol between a pool and its environments: replies, failures, timeouts. NumPy only."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
+from fp3o.errors import UserError
 from fp3o.spec import Discrete, EnvSpec
 
 
+class WorkerPoolError(UserError, RuntimeError):
+    """Environments fail, in worker processes repeatedly; the message says how."""
+
+
+class InvalidReplyError(ValueError):
+    """The reply of an environment does not match its specification."""
+
+
+class WorkerFailureError(Exception):
+    """A worker has failed: `reason` is `crashed`, `hung` or `invalid` (its reply is)."""
+
+    def __init__(self, reason: str, details: str):
+        super().__init__(reason, details)
+        self.reason, self.details = reason, details
+
+
+class WorkerEnv(ABC):
+    """One host environment, in a worker process or in-process."""
+
+    @abstractmethod
+    def reset(self, seed: Any, episode: int, /) -> Reply:
+        """Start an episode: where possible, the same one for the same seed and episode index."""
+
+    @abstractmethod
+    def step(self, action: Any) -> Reply:
+        """Apply an action."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release all resources."""
+
+    def render(self) -> Any:
+        """The environment as an image; None if it has none."""
+        return None
+
+
 class StepReply(NamedTuple):
-    """What one environment shows after a step or a reset; of many, with an axis in front."""
+    """What an environment returns after a step or a reset; of a batch, `(e, ...)`."""
 
     obs: np.ndarray
     state: np.ndarray
@@ -22,8 +60,66 @@ class StepReply(NamedTuple):
     episode_metrics: np.ndarray
 
 
+class Timeouts(NamedTuple):
+    """How long to wait for workers, and how often to restart one."""
+
+    reset: int | float = 300.0
+    """Seconds to start an episode, including the start of the process and its environment."""
+    step: int | float = 60.0
+    """Seconds per step."""
+    restarts: int = 3
+    """Successive restarts of a worker without a completed step; 0: the first failure is an
+    error."""
+
+
+@dataclass
+class FailureCounts:
+    """Failures of a pool since it was made."""
+
+    crashed: int = 0
+    hung: int = 0
+    invalid: int = 0
+    restarts: int = 0
+    lost_steps: int = 0
+    """Steps of episodes that could not be completed."""
+
+    def metrics(self) -> dict[str, int]:
+        """The counts by metric name."""
+        return {f"env_{name}": count for name, count in asdict(self).items()}
+
+
+class EnvPool(ABC):
+    """Environments that are reset and stepped together."""
+
+    def __init__(self, make: Callable[[Any], WorkerEnv], spec: BufferSpec, num_envs: int):
+        self.make, self.spec = make, spec
+        self.failures = FailureCounts()
+        self.seeds: list[Any] = list(range(num_envs))
+        """Random seed of each environment."""
+        self.steps = np.zeros(num_envs, np.int64)
+        """Steps of the current episodes."""
+        self.episodes = np.zeros(num_envs, np.int64)
+        """Index of the next episode of each environment."""
+
+    @abstractmethod
+    def reset(self, envs: Sequence[int]) -> list[Reply]:
+        """Start an episode in some of the environments."""
+
+    @abstractmethod
+    def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
+        """Step some of the environments; an episode whose reply is missing is lost."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all environments; a later request makes new ones."""
+
+    def render(self) -> np.ndarray | None:
+        """The first environment as an image, if it runs in-process and has one."""
+        return None
+
+
 def buffer_spec(spec: EnvSpec) -> BufferSpec:
-    """What actions and reports have to be."""
+    """Shapes and types of actions and replies."""
     n, choices = spec.actions.mask.shape
     action = ArraySpec("action", (n, choices), np.float32)
     if isinstance(spec.actions, Discrete):
@@ -34,105 +130,30 @@ def buffer_spec(spec: EnvSpec) -> BufferSpec:
         "episode_metrics": (len(spec.episode_metrics),),
     }  # fmt: skip
     flags = {"action_mask", "alive", "terminated", "truncated"}
-    report = [
+    reply = [
         ArraySpec(name, shapes[name], np.bool_ if name in flags else np.float32)
         for name in StepReply._fields
     ]
-    return BufferSpec(action, tuple(report))
+    return BufferSpec(action, tuple(reply))
 
 
-def stack_replies(reports: Sequence[Reply]) -> StepReply:
-    """The reports of all environments, `(e, ...)`."""
-    return StepReply._make(map(np.stack, zip(*reports, strict=True)))
+def stack_replies(replies: Sequence[Reply]) -> StepReply:
+    """The replies of all environments, `(e, ...)`."""
+    return StepReply._make(map(np.stack, zip(*replies, strict=True)))
 
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-import numpy as np
-
-from fp3o.envs.workers.shared_memory import BufferSpec, Reply
+def check_reply(reply: Any, specs: Sequence[ArraySpec]) -> Reply:
+    """Return a reply that matches its specification; raise `InvalidReplyError` otherwise."""
+    if problem := reply_problem(reply, specs):
+        raise InvalidReplyError(problem)
+    return reply
 
 
-class WorkerPoolError(RuntimeError):
-    """Environments fail, in workers again and again; the message says how, and what to do."""
-
-
-class InvalidReplyError(ValueError):
-    """An environment's answer makes no sense."""
-
-
-@runtime_checkable
-class WorkerEnv(Protocol):
-    """What a worker owns."""
-
-    def reset(self, seed: int, episode: int, /) -> Reply:
-        """Begin an episode: if the game allows it, the same one for the same two numbers."""
-        ...
-
-    def step(self, action: Any) -> Reply:
-        """Play an action."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything."""
-        ...
-
-
-class Timeouts(NamedTuple):
-    """How long to wait, and how often to try again."""
-
-    reset: int | float = 300.0
-    """Seconds an episode may take to begin, the start of the worker and of its game included."""
-    step: int | float = 60.0
-    """Seconds a step may take."""
-    restarts: int = 3
-    """Of one worker, in succession, without a finished step; 0: the first failure is an error."""
-
-
-@dataclass
-class FailureCounts:
-    """What went wrong since the beginning."""
-
-    crashed: int = 0
-    hung: int = 0
-    garbage: int = 0
-    restarts: int = 0
-    steps: int = 0
-    """Steps of episodes that could not be played to their ends."""
-
-    def metrics(self) -> dict[str, int]:
-        """The counts by the names they have among the metrics of a run."""
-        return {
-            "env_crashed": self.crashed,
-            "env_hung": self.hung,
-            "env_garbage": self.garbage,
-            "env_restarts": self.restarts,
-            "env_lost_steps": self.steps,
-        }
-
-
-class FailureError(Exception):
-    """A worker has failed: `crashed`, `hung` or (returned) `garbage`."""
-
-    def __init__(self, reason: str, words: str):
-        super().__init__(reason, words)
-        self.reason, self.words = reason, words
-
-
-def check_reply(answer: Any, form: Sequence[ArraySpec]) -> Reply:
-    """An answer, if it makes sense."""
-    if found := reply_problem(answer, form):
-        raise InvalidReplyError(found)
-    return answer
-
-
-def reply_problem(answer: Any, form: Sequence[ArraySpec]) -> str | None:
-    """What is wrong with an answer, if anything."""
-    if not isinstance(answer, tuple) or len(answer) != len(form):
-        return f"an answer that is no tuple of {len(form)} arrays: {str(answer)[:100]}"
-    for (name, shape, dtype), x in zip(form, answer, strict=True):
+def reply_problem(reply: Any, specs: Sequence[ArraySpec]) -> str | None:
+    """What is wrong with a reply, if anything."""
+    if not isinstance(reply, tuple) or len(reply) != len(specs):
+        return f"the reply is not a tuple of {len(specs)} arrays: {str(reply)[:100]}"
+    for (name, shape, dtype), x in zip(specs, reply, strict=True):
         if not isinstance(x, np.ndarray):
             return f"{name} is a {type(x).__name__}, not an array"
         if x.shape != shape or x.dtype != dtype:
@@ -140,34 +161,3 @@ def reply_problem(answer: Any, form: Sequence[ArraySpec]) -> str | None:
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             return f"{name} is not finite"
     return None
-
-
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-import numpy as np
-
-from fp3o.envs.workers.shared_memory import BufferSpec, Reply
-from fp3o.spec import EnvSpec
-
-
-@runtime_checkable
-class EnvPool(Protocol):
-    """Places where games are played, as a `Crew` has them."""
-
-    losses: FailureCounts
-    seeds: list[int]
-    steps: np.ndarray
-    episodes: np.ndarray
-
-    def reset(self, who: Sequence[int]) -> list[Reply]:
-        """Begin an episode in some of the places."""
-        ...
-
-    def step(self, actions: Mapping[int, Any]) -> dict[int, Reply]:
-        """Play an action in some of the places; where no answer comes, the episode is lost."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything; a later order begins anew."""
-        ...

@@ -1,7 +1,7 @@
-"""Memory that two processes share: what is asked for, and the arrays of the answer.
+"""Memory shared with a worker process: the requested action and the arrays of the reply.
 
-It is a file without a name, handed to the other process: it goes when both have gone, however they
-end, and takes nothing from `/dev/shm`, of which containers have little. Needs NumPy only.
+It is an anonymous file passed to the worker: it disappears with the two processes, however they
+end, and takes nothing from `/dev/shm`, which is small in containers. Needs NumPy only.
 """
 
 import mmap
@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Reply = tuple[np.ndarray, ...]
+"""The arrays that an environment returns after a reset or a step."""
 
-ALIGNED = 64
-"""Bytes between possible beginnings of arrays, no fewer than any type needs."""
+ALIGNMENT = 64
+"""Arrays start at multiples of this many bytes."""
 
 
 class ArraySpec(NamedTuple):
@@ -26,59 +27,60 @@ class ArraySpec(NamedTuple):
     dtype: Any
 
     @property
-    def room(self) -> int:
-        """Bytes up to the next array."""
-        return -(-int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize // ALIGNED) * ALIGNED
+    def bytes(self) -> int:
+        """Size in the buffer, alignment included."""
+        size = int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+        return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class BufferSpec(NamedTuple):
-    """What is said between a player and a place."""
+    """The arrays exchanged with an environment."""
 
     action: ArraySpec
-    answer: tuple[ArraySpec, ...]
+    reply: tuple[ArraySpec, ...]
 
 
 class SharedBuffer:
-    """The shared memory, as arrays that lie in it."""
+    """Shared memory as arrays."""
 
-    def __init__(self, form: BufferSpec, file: int | None = None):
-        fields = form.action, *form.answer
-        size = sum(field.room for field in fields)
-        self.file = blank(size) if file is None else file
-        self._memory, place, arrays = mmap.mmap(self.file, size), 0, []
-        for field in fields:
-            arrays.append(np.ndarray(field.shape, field.dtype, self._memory, place))
-            place += field.room
-        self._action, *self._answer = arrays
+    def __init__(self, spec: BufferSpec, file: int | None = None):
+        arrays = spec.action, *spec.reply
+        size = sum(array.bytes for array in arrays)
+        self.file = _anonymous_file(size) if file is None else file
+        self._memory, offset, views = mmap.mmap(self.file, size), 0, []
+        for array in arrays:
+            views.append(np.ndarray(array.shape, array.dtype, self._memory, offset))
+            offset += array.bytes
+        self._action, *self._reply = views
 
-    def ask(self, action: Any) -> None:
-        """Write down an action."""
+    def write_action(self, action: Any) -> None:
+        """Write the action of a request."""
         np.copyto(self._action, action, casting="same_kind")
 
-    def asked(self) -> np.ndarray:
-        """The action that is written down."""
+    def read_action(self) -> np.ndarray:
+        """A copy of the action."""
         return self._action.copy()
 
-    def answer(self, arrays: Sequence[np.ndarray]) -> None:
-        """Write down an answer; it has to have its form."""
-        for mine, given in zip(self._answer, arrays, strict=True):
+    def write_reply(self, arrays: Sequence[np.ndarray]) -> None:
+        """Write a reply, whose arrays must match the specification."""
+        for mine, given in zip(self._reply, arrays, strict=True):
             mine[...] = given
 
-    def answered(self) -> Reply:
-        """The answer that is written down."""
-        return tuple(array.copy() for array in self._answer)
+    def read_reply(self) -> Reply:
+        """A copy of the reply."""
+        return tuple(array.copy() for array in self._reply)
 
     def close(self) -> None:
-        """Let go of the memory."""
-        del self._action, self._answer
+        """Unmap the memory."""
+        del self._action, self._reply
         self._memory.close()
 
 
-def blank(size: int) -> int:
-    """A file of zeros without a name, in memory where the system has such."""
-    if hasattr(os, "memfd_create"):
+def _anonymous_file(size: int) -> int:
+    """The descriptor of an unnamed file of zeros, in memory where the system supports it."""
+    try:
         file = os.memfd_create("fp3o")
-    else:  # macOS
+    except AttributeError:  # macOS
         with tempfile.TemporaryFile() as made:
             file = os.dup(made.fileno())
     os.truncate(file, size)

@@ -1,8 +1,8 @@
-"""A batch of environments on the host that cannot be saved or put back: in this process or not.
+"""Vectorised host environments whose state cannot be saved or restored.
 
-A state names the moment it belongs to: from one that is not the newest, as after a resumption,
-running episodes cannot be played on. They end as those of a worker that died do, as if cut by a
-time limit, and new ones begin.
+A state is marked with the request after which it was returned. From any other state than the
+newest, as after a resumed run, running episodes cannot be continued: like those of a failed worker
+they are truncated, and new ones start.
 """
 
 import secrets
@@ -16,167 +16,144 @@ from jaxtyping import Array, Key
 
 from fp3o.envs.api import VecEnv
 from fp3o.envs.rendering import add_caption
-from fp3o.envs.workers.in_process import InProcessPool
-from fp3o.envs.workers.pool import WorkerPool
-from fp3o.envs.workers.protocol import EnvPool, FailureCounts, StepReply, buffer_spec, stack_replies
-from fp3o.errors import NonFiniteError
+from fp3o.envs.workers.protocol import EnvPool, StepReply, stack_replies
+from fp3o.errors import NonFiniteError, UserError
 from fp3o.spec import Box, EnvSpec
 from fp3o.types import TimeStep
 
-__all__ = [
-    "EnvPool",
-    "InProcessPool",
-    "PooledVecEnv",
-    "StepReply",
-    "VecEnvState",
-    "WorkerPool",
-    "buffer_spec",
-    "stack_replies",
-]
-
 
 class VecEnvState(NamedTuple):
-    """Where all games stand: what was last seen of them, numbers only."""
+    """Numbers that describe a batch; the environments themselves are elsewhere."""
 
     moment: np.ndarray
-    """(2,): which batch this is, and how many moments it has had."""
+    """(2,): a random id of the batch, and the number of its requests so far."""
     time: np.ndarray
-    """(e,): steps of the running episode."""
+    """(e,): steps of the current episodes."""
     episode: np.ndarray
-    """(e,): episodes begun."""
+    """(e,): episodes started."""
     obs: np.ndarray
     state: np.ndarray
     episode_metrics: np.ndarray
 
 
 class PooledVecEnv(VecEnv):
-    """Games of one task, each at its place; episodes begin again by themselves.
+    """The environments of a pool, with automatic resets.
 
-    Every place is given a random seed when it is made, and again with the episode's number when
-    an episode begins: what it can make of them is its own affair.
+    Each environment is given a random seed, and the index of every episode that it starts.
     """
 
-    def __init__(self, spec: EnvSpec, players: EnvPool):
-        self.spec, self.num_envs = spec, len(players.seeds)
-        self._crew = players
+    def __init__(self, spec: EnvSpec, pool: EnvPool):
+        self.spec, self.num_envs, self._pool = spec, len(pool.seeds), pool
         self._moment = np.array([secrets.randbits(62), 0], np.int64)
-        self._told = np.zeros_like(self._moment)
-        self._shot: np.ndarray | None = None
+        self._warned_at = np.zeros_like(self._moment)
+        self._frame: np.ndarray | None = None
+
+    def env_seed(self, key: tuple[int, ...], index: int) -> Any:
+        """The random seed of an environment, from the numbers of the key and its index."""
+        return int(np.random.SeedSequence([*key, index]).generate_state(1)[0] >> 1)
 
     def failure_counts(self) -> Mapping[str, int]:
-        """Failures of the workers, by metric name."""
-        return self.losses.metrics()
-
-    @property
-    def losses(self) -> FailureCounts:
-        """What went wrong since the beginning."""
-        return self._crew.losses
+        """Failures of the environments so far, by metric name."""
+        return self._pool.failures.metrics()
 
     def close(self) -> None:
-        """End all games."""
-        self._crew.close()
+        """Close all environments."""
+        self._pool.close()
 
     def reset(self, key: Key[Array, "*s"]) -> tuple[VecEnvState, TimeStep]:
-        """Begin an episode in every game; of several keys each has an equal part of them."""
-        numbers = np.asarray(jax.random.key_data(key)).reshape(key.size, -1)
-        each = self.num_envs // key.size
-        self._move_on()
-        self._crew.seeds[:] = [_seed(own, i) for own in numbers for i in range(each)]
-        self._crew.episodes[:] = 0
-        now = stack_replies(self._crew.reset(range(self.num_envs)))
-        return self._shown(now, now, np.ones(self.num_envs, bool))
+        """Start an episode in every environment; several keys have equal shares of them."""
+        keys = np.asarray(jax.random.key_data(key)).reshape(key.size, -1).tolist()
+        share = self.num_envs // key.size
+        self._advance()
+        self._pool.seeds[:] = [self.env_seed((*own,), i) for own in keys for i in range(share)]
+        self._pool.episodes[:] = 0
+        now = stack_replies(self._pool.reset(range(self.num_envs)))
+        return self._result(now, now, np.ones(self.num_envs, bool))
 
     def step(self, state: VecEnvState, action: Any) -> tuple[VecEnvState, TimeStep]:
-        """Play the actions `(e, n, d)`; where an episode ends, the next one begins."""
+        """Apply the actions `(e, n, d)`; where an episode ends, the next one starts."""
         chosen = self._finite(np.asarray(action))
-        able = self._able(state)
-        self._move_on()  # now: whatever stops us in the middle, nobody plays on from `state`
-        answers = self._crew.step({i: chosen[i] for i in able})
-        played = [answers.get(i) or self._cut(state, i) for i in range(self.num_envs)]
-        now = final = stack_replies(played)
+        running = self._continue_from(state)
+        self._advance()  # before the step: after an interruption `state` is no longer the newest
+        replies = self._pool.step({i: chosen[i] for i in running})
+        last = [replies.get(i) or self._truncated(state, i) for i in range(self.num_envs)]
+        now = final = stack_replies(last)
         ended = final.terminated | final.truncated
-        if ids := np.flatnonzero(ended).tolist():
-            for i, fresh in zip(ids, self._crew.reset(ids), strict=True):
-                played[i] = fresh
-            now = stack_replies(played)
-        return self._shown(now, final, ended)
+        if envs := np.flatnonzero(ended).tolist():
+            for i, first in zip(envs, self._pool.reset(envs), strict=True):
+                last[i] = first
+            now = stack_replies(last)
+        return self._result(now, final, ended)
 
-    def render(self, state: VecEnvState, caption: str) -> np.ndarray | None:
-        """A single game's picture of itself, if it is played in this process and has one.
+    def render(self, state: VecEnvState, caption: str) -> np.ndarray:
+        """A single in-process environment as an image; of an older state, the last image taken."""
+        if self.num_envs == 1 and self._is_newest(state):
+            self._frame = self._pool.render()
+        if self._frame is None:
+            raise UserError(f"{self.spec.name} cannot be rendered: it returned no image")
+        return add_caption(self._frame, caption)
 
-        Of a moment that has passed, it is the last picture that was taken.
-        """
-        if isinstance(self._crew, InProcessPool) and self.num_envs == 1 and self._newest(state):
-            self._shot = self._crew.render()
-        return None if self._shot is None else add_caption(self._shot, caption)
-
-    def _move_on(self) -> None:
+    def _advance(self) -> None:
         self._moment = self._moment + np.array([0, 1])
 
-    def _newest(self, state: VecEnvState) -> bool:
+    def _is_newest(self, state: VecEnvState) -> bool:
         return np.array_equal(state.moment, self._moment)
 
-    def _shown(
+    def _result(
         self, now: StepReply, final: StepReply, start: np.ndarray
     ) -> tuple[VecEnvState, TimeStep]:
-        time, episode = self._crew.steps.copy(), self._crew.episodes.copy()
-        standing = VecEnvState(self._moment, time, episode, now.obs, now.state, now.episode_metrics)
+        time, episode = self._pool.steps.copy(), self._pool.episodes.copy()
+        state = VecEnvState(self._moment, time, episode, now.obs, now.state, now.episode_metrics)
         step = TimeStep._make((
             now.obs, now.state, now.action_mask, now.alive, final.reward, final.terminated,
             final.truncated, start, final.obs, final.state, final.episode_metrics,
         ))  # fmt: skip
-        return standing, step
+        return state, step
 
     def _finite(self, action: np.ndarray) -> np.ndarray:
-        """Actions that can be played: an environment would be blamed for what others lead to."""
+        """Check actions first: environments would be blamed for what others lead to."""
         if isinstance(self.spec.actions, Box) and not np.isfinite(action).all():
             env, agent, _ = np.argwhere(~np.isfinite(action))[0]
             raise NonFiniteError(
-                f"{self.spec.name}: agent {agent} of environment {env} asks for "
+                f"{self.spec.name}: the action of agent {agent} in environment {env} is "
                 f"{action[env, agent]}; actions must be finite"
             )
         return action
 
-    def _cut(self, state: VecEnvState, i: int) -> StepReply:
-        """The last step of a lost episode: nothing is paid, and what was last seen is its end."""
+    def _truncated(self, state: VecEnvState, i: int) -> StepReply:
+        """The last step of a lost episode: no reward, and the last observation is final."""
         mask = self.spec.actions.mask
         nothing, nobody = np.zeros_like(mask), np.zeros(len(mask), bool)
-        unpaid, ends = nobody.astype(np.float32), (np.array(False), np.array(True))
-        seen = state.obs[i], state.state[i]
-        return StepReply(*seen, nothing, nobody, unpaid, *ends, state.episode_metrics[i])
+        reward, ends = nobody.astype(np.float32), (np.array(False), np.array(True))
+        last = state.obs[i], state.state[i]
+        return StepReply(*last, nothing, nobody, reward, *ends, state.episode_metrics[i])
 
-    def _able(self, state: VecEnvState) -> list[int]:
-        """Games that can be played on from a state: all, if it is the newest one.
+    def _continue_from(self, state: VecEnvState) -> list[int]:
+        """Environments whose episodes can be continued from a state: all from the newest one.
 
-        Nothing leads back to an older one, but an episode that had just begun may begin alike.
+        From an older one, episodes at their first step can, if they start again in the same way.
         """
-        if self._newest(state):
+        if self._is_newest(state):
             return [*range(self.num_envs)]
-        new = np.flatnonzero(state.time == 0).tolist()
-        self._crew.episodes[:] = state.episode - (state.time == 0)
-        begun = [StepReply._make(answer) for answer in self._crew.reset(new)]
-        self._tell(state)
-        old = zip(new, begun, state.obs[new], state.state[new], strict=True)
+        fresh = np.flatnonzero(state.time == 0).tolist()
+        self._pool.episodes[:] = state.episode - (state.time == 0)
+        started = [StepReply._make(reply) for reply in self._pool.reset(fresh)]
+        self._count_lost(state)
+        pairs = zip(fresh, started, state.obs[fresh], state.state[fresh], strict=True)
         return [
-            i for i, now, obs, team in old
+            i for i, now, obs, team in pairs
             if np.array_equal(now.obs, obs) and np.array_equal(now.state, team)
         ]  # fmt: skip
 
-    def _tell(self, state: VecEnvState) -> None:
-        """Account for episodes that cannot be taken up again, once for each state."""
-        told, self._told = self._told, state.moment
+    def _count_lost(self, state: VecEnvState) -> None:
+        """Count and report episodes that cannot be continued, once per state."""
+        before, self._warned_at = self._warned_at, state.moment
         lost = int(state.time.sum())
-        if lost and not np.array_equal(state.moment, told):
-            self.losses.steps += lost
+        if lost and not np.array_equal(state.moment, before):
+            self._pool.failures.lost_steps += lost
             warnings.warn(
-                f"{self.spec.name}: games cannot be put back to where they were; "
-                f"{np.count_nonzero(state.time)} running episodes of {lost} steps end as if cut by "
-                "a time limit",
+                f"{self.spec.name}: environments cannot be restored to an earlier state; "
+                f"{np.count_nonzero(state.time)} running episodes of {lost} steps are truncated",
                 RuntimeWarning,
                 stacklevel=4,
             )
-
-
-def _seed(key: np.ndarray, number: int) -> int:
-    """A random seed for a game, as large as the game can take."""
-    return int(np.random.SeedSequence([*key.tolist(), number]).generate_state(1)[0] >> 1)

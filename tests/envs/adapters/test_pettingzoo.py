@@ -20,14 +20,14 @@ from gymnasium import spaces
 from particle import MODULES
 from tiny_zoo import Counting, Scripted
 
-from fp3o.envs.adapters.pettingzoo import PettingZoo, make, options
-from fp3o.envs.adapters.pettingzoo_worker import draw, load
+from fp3o.envs.adapters.pettingzoo import PettingZoo, make_env
+from fp3o.envs.adapters.pettingzoo_worker import episode_seed, load_factory
 from fp3o.envs.api import HostEnv
 from fp3o.envs.mpe.scenarios import SCENARIOS, particle
 from fp3o.envs.workers.protocol import FailureCounts, Timeouts, WorkerPoolError
 from fp3o.envs.workers.vec_env import PooledVecEnv
-from fp3o.envs.workers.worker import PRINTED
-from fp3o.errors import MissingExtraError, NonFiniteError
+from fp3o.envs.workers.worker import MAX_OUTPUT
+from fp3o.errors import MissingExtraError, NonFiniteError, UserError
 from fp3o.learning.config import Config
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.spec import Box, Discrete
@@ -54,9 +54,9 @@ def scripted(team: Any, frames: Any, **options: Any) -> tuple[PettingZoo, list[S
     return PettingZoo(make, **options), made
 
 
-def play(game: PettingZoo, *actions: Any) -> list[TimeStep]:
+def play(task: PettingZoo, *actions: Any) -> list[TimeStep]:
     """What one environment shows, from its reset on; an action is `(n, d)`."""
-    env = game.batch(1)
+    env = task.vectorise(1)
     state, now = env.reset(KEY)
     shown = [now]
     for action in actions:
@@ -98,9 +98,9 @@ def test_unequal_spaces() -> None:
         "carrier": np.array([[1, 2], [3, 4]]), "guard-1": np.array([0, 1, 1]),
         "clerk": np.array([1, 3]), "boss": 5,
     }  # fmt: skip
-    game, made = scripted(team, [{"obs": obs}])
-    spec = game.spec
-    assert isinstance(game, HostEnv) and len({game, PettingZoo(game.make)}) == 1
+    task, made = scripted(team, [{"obs": obs}])
+    spec = task.spec
+    assert isinstance(task, HostEnv) and len({task, PettingZoo(task.make)}) == 1
     assert spec.actions == Discrete(((3, 1), (3, 1), (2, 1), (2, 4), (2, 2), (1, 1), (4, 1)))
     assert (spec.obs_size, spec.state_size) == (5, 2 + 2 + 2 + 4 + 3 + 5 + 2)
     assert (
@@ -108,7 +108,7 @@ def test_unequal_spaces() -> None:
     )
     assert made[0].closed and spec.name.startswith("own/")
     rows = [[1, 2], [3, 4], [5, 6], [1, 2, 3, 4], [0, 1, 1], [0, 1, 0, 0, 1], [0, 1]]
-    first, second = play(game, [[2, 0], [0, 0], [1, 0], [1, 3], [0, 1], [0, 0], [3, 0]])
+    first, second = play(task, [[2, 0], [0, 0], [1, 0], [1, 3], [0, 1], [0, 0], [3, 0]])
     for now in (first, second):
         same(now.obs[0], [row + [0] * (5 - len(row)) for row in rows])
         same(now.state[0], [[x for row in rows for x in row]] * 7)
@@ -130,15 +130,15 @@ def test_vectors_are_clipped() -> None:
         "a_0": (vector(1), spaces.Box(low, high)),
         "a_1": (vector(1), spaces.Box(-2, 0, (3, 1), np.float64)),
     }
-    game, made = scripted(team, [{"obs": seen(0, 0)}])
-    assert game.spec.actions == Box((2, 3)) and game.spec.agent_types == (0, 1)
+    task, made = scripted(team, [{"obs": seen(0, 0)}])
+    assert task.spec.actions == Box((2, 3)) and task.spec.agent_types == (0, 1)
     chosen = [[3.0, -100.0, 9.0], [0.5, -0.5, -7.0]]
-    same(play(game, chosen)[1].action_mask[0], [[True, True, False], [True] * 3])
+    same(play(task, chosen)[1].action_mask[0], [[True, True, False], [True] * 3])
     (given,) = made[1].given
     same(given["a_0"], [1.0, -100.0])
     same(given["a_1"], [[0.0], [-0.5], [-2.0]])
-    with pytest.raises(NonFiniteError, match=r"agent 1 of environment 0 asks for .*nan"):
-        play(game, [[0.0] * 3, [0.0, np.nan, 0.0]])
+    with pytest.raises(NonFiniteError, match=r"action of agent 1 in environment 0 is .*nan"):
+        play(task, [[0.0] * 3, [0.0, np.nan, 0.0]])
 
 
 def test_masks() -> None:
@@ -161,19 +161,19 @@ def test_masks() -> None:
         frame([0, 0, 0], {}),
         frame([1, 1, 1], {"b": {"action_mask": [1]}}),
     ]
-    game, _ = scripted(team, frames)
+    task, _ = scripted(team, frames)
     idle = [[0, 0]] * 3
-    first, second = play(game, idle)
+    first, second = play(task, idle)
     same(first.obs[0], [[7, 0], [1, 0], [2, 3]])
     same(first.action_mask[0] * 1, [[0, 1, 1, 1, 0, 0], [0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1]])
     same(second.action_mask[0] * 1, [[1, 0, 0, 1, 0, 0], [1, 1, 0, 1, 0, 0], [1, 1, 0, 0, 1, 0]])
     with pytest.raises(
-        WorkerPoolError, match="step 2 of its episode: garbage, agent 'a' has an act"
+        WorkerPoolError, match="step 2 of its episode: invalid, agent 'a' has an act"
     ):
-        play(game, idle, idle)
+        play(task, idle, idle)
     frames[2] = frames[1]
     with pytest.raises(WorkerPoolError, match="mask of 1 entries, expected 2"):
-        play(game, idle, idle, idle)
+        play(task, idle, idle, idle)
 
 
 def test_agents_that_leave_and_come() -> None:
@@ -189,9 +189,9 @@ def test_agents_that_leave_and_come() -> None:
         {"agents": ["a_0", "a_2"], "obs": {"a_0": [31.0], **late}, "cut": {"a_2": True}},
         {"agents": [], "obs": {"a_0": [41.0]}, "ended": {"a_0": True}, "rewards": {"a_0": 3.0}},
     ]  # fmt: skip
-    game, made = scripted(team, frames, reward="own")
+    task, made = scripted(team, frames, reward="own")
     every = [[1], [1], [1]]
-    shown = play(game, *[every] * 4)
+    shown = play(task, *[every] * 4)
     same([now.alive[0] * 1 for now in shown],
          [[1, 1, 0], [1, 1, 1], [1, 0, 1], [1, 0, 0], [1, 1, 0]])  # fmt: skip
     same([now.obs[0, :, 0] for now in shown],
@@ -227,8 +227,8 @@ def test_ends(ended: tuple[bool, bool], cut: tuple[bool, bool], late: bool) -> N
     """Whoever leaves last decides whether the end was one, or a time limit."""
     flags = {"ended": dict(zip(TWO, ended, strict=True)), "cut": dict(zip(TWO, cut, strict=True))}
     frames = [{"obs": seen(1, 2)}, {"obs": seen(3, 4), "agents": [], **flags}]
-    game, made = scripted(TWO, frames)
-    env = game.batch(1)
+    task, made = scripted(TWO, frames)
+    env = task.vectorise(1)
     state, now = env.reset(KEY)
     for _ in range(2):
         state, now = env.step(state, np.array([IDLE]))
@@ -237,24 +237,24 @@ def test_ends(ended: tuple[bool, bool], cut: tuple[bool, bool], late: bool) -> N
         same(now.obs[0, :, 0], [1, 2])
     same(state.time, [0])
     same(state.episode, [3])
-    seed = env._crew.seeds[0]
-    assert made[1].seeds == [draw(seed, episode) for episode in range(3)]
+    seed = env._pool.seeds[0]
+    assert made[1].seeds == [episode_seed(seed, episode) for episode in range(3)]
     assert len({*made[1].seeds}) == 3
 
 
 def test_limits() -> None:
     """An option, what the environment says of itself, or a thousand steps."""
     frames = [{"obs": seen(1, 2)}, {"obs": seen(3, 4)}]
-    game, made = scripted(TWO, frames, limit=3)
-    shown = play(game, *[IDLE] * 6)
+    task, made = scripted(TWO, frames, max_episode_steps=3)
+    shown = play(task, *[IDLE] * 6)
     same([now.truncated[0] for now in shown], [NO, NO, NO, YES, NO, NO, YES])
     assert not any(now.terminated.any() for now in shown)
     same(shown[3].final_obs[0, :, 0], [3, 4])
     same(shown[3].obs[0, :, 0], [1, 2])
-    assert shown[3].alive.all() and game.longest == 3 and len(made[1].seeds) == 3
-    assert PettingZoo(SPREAD).longest == 25
-    assert PettingZoo(SPREAD, {"max_cycles": 7}).longest == 7
-    assert scripted(TWO, frames)[0].longest == 1000
+    assert shown[3].alive.all() and task.max_episode_steps == 3 and len(made[1].seeds) == 3
+    assert PettingZoo(SPREAD).max_episode_steps == 25
+    assert PettingZoo(SPREAD, {"max_cycles": 7}).max_episode_steps == 7
+    assert scripted(TWO, frames)[0].max_episode_steps == 1000
 
 
 @pytest.mark.parametrize(
@@ -263,17 +263,17 @@ def test_limits() -> None:
 def test_rewards(kind: str, paid: list[float], shares: int) -> None:
     """Returns are one agent's in every case: the sum is shared by all."""
     rewards = {"a_0": 1, "a_1": np.float64(3)}
-    game, _ = scripted(TWO, [{"obs": seen(0, 0), "rewards": rewards}], reward=kind)
-    assert game.spec.reward_sum_over == shares
-    same(play(game, IDLE)[1].reward[0], paid)
+    task, _ = scripted(TWO, [{"obs": seen(0, 0), "rewards": rewards}], reward=kind)
+    assert task.spec.reward_sum_over == shares
+    same(play(task, IDLE)[1].reward[0], paid)
 
 
 def test_states() -> None:
     """The environment's own if it has one of numbers, else what all agents see."""
     own = {"obs": seen(1, 2), "state": np.arange(6.0).reshape(2, 3)}
-    game, _ = scripted(TWO, [own])
-    assert game.spec.state_size == 6
-    same(play(game)[0].state[0], [range(6)] * 2)
+    task, _ = scripted(TWO, [own])
+    assert task.spec.state_size == 6
+    same(play(task)[0].state[0], [range(6)] * 2)
     for bad in (None, "a text", np.zeros((4, 4, 3), np.uint8), np.array([np.nan])):
         assert scripted(TWO, [{**own, "state": bad}])[0].spec.state_size == 2
     changing, _ = scripted(TWO, [own, {**own, "state": np.zeros(5)}])
@@ -287,9 +287,9 @@ def test_outcomes() -> None:
         {"obs": seen(1, 2)},
         {"obs": seen(1, 2), "agents": [], "infos": {"a_1": {"won": True, "lost": np.int8(3)}}},
     ]
-    game, _ = scripted(TWO, frames, outcomes=("won", "lost", "other"))
-    assert game.spec.episode_metrics == ("won", "lost", "other")
-    first, second = play(game, IDLE)
+    task, _ = scripted(TWO, frames, episode_metrics=("won", "lost", "other"))
+    assert task.spec.episode_metrics == ("won", "lost", "other")
+    first, second = play(task, IDLE)
     same(first.episode_metrics, [[0, 0, 0]])
     same(second.episode_metrics, [[1, 3, 0]])
 
@@ -309,11 +309,11 @@ class Odd(Scripted):
     ("answer", "words"),
     [
         (RuntimeError("no mood"), r"crashed, RuntimeError: no mood \(.*test_pettingzoo.py, line"),
-        ((1, 2, 3, 4), "garbage, step returned a tuple of 4, expected 5 dictionaries"),
-        ([1], "garbage, step returned list"),
-        (({}, {}, {}, {}, {}), "garbage, agent 'a_0' is there and has no observation"),
-        ((seen(0, 1), both(np.nan), {}, {}, {}), "garbage, reward is not finite"),
-        ((seen(np.inf, 1), {}, {}, {}, {}), "garbage, obs is not finite"),
+        ((1, 2, 3, 4), "invalid, step returned a tuple of 4, expected 5 dictionaries"),
+        ([1], "invalid, step returned list"),
+        (({}, {}, {}, {}, {}), "invalid, agent 'a_0' is present and has no observation"),
+        ((seen(0, 1), both(np.nan), {}, {}, {}), "invalid, reward is not finite"),
+        ((seen(np.inf, 1), {}, {}, {}, {}), "invalid, obs is not finite"),
         (({"a_0": [1, 2], "a_1": [1]}, {}, {}, {}, {}), "'a_0' has an observation of 2 numbers, e"),
     ],
 )
@@ -325,7 +325,7 @@ def test_failures_in_this_process(answer: Any, words: str) -> None:
         made.append(Odd(TWO, frames))
         return made[-1]
 
-    env = PettingZoo(make).batch(2)
+    env = PettingZoo(make).vectorise(2)
     state, _ = env.reset(KEY)
     state, _ = env.step(state, np.array([IDLE] * 2))
     made[2].answers = answer
@@ -344,8 +344,8 @@ def test_failures_in_this_process(answer: Any, words: str) -> None:
 def test_first_looks_find_faults() -> None:
     """What a reset shows is held against the spaces before anything is trained."""
     for frame, words in (
-        ({"obs": {"a_0": [1.0]}}, "'a_1' is there and has no observation"),
-        ({"obs": seen(1, 2), "agents": []}, "nobody is there after a reset"),
+        ({"obs": {"a_0": [1.0]}}, "'a_1' is present and has no observation"),
+        ({"obs": seen(1, 2), "agents": []}, "no agent is present after a reset"),
         ({"obs": seen(1, 2), "agents": ["x"]}, r"not among possible_agents: \['x'\]"),
         ({"obs": seen(np.nan, 2)}, "obs is not finite"),
     ):
@@ -364,19 +364,19 @@ IMAGE = spaces.Box(0, 255, (8, 8, 3), np.uint8)
     [
         ((IMAGE, spaces.Discrete(2)), "'b' has observations of Box.* images"),
         ((spaces.Text(3), spaces.Discrete(2)), "'b' has observations of Text.* supported are Box"),
-        ((spaces.Dict({"x": vector(1)}), spaces.Discrete(2)), "Dict must have 'observation'"),
+        ((spaces.Dict({"x": vector(1)}), spaces.Discrete(2)), "Dict must have the keys"),
         ((spaces.Dict({"observation": IMAGE}), spaces.Discrete(2)), "images"),
         ((spaces.Tuple([vector(1)]), spaces.Discrete(2)), "'b' has observations of Tuple"),
         ((vector(1), spaces.Text(3)), "'b' has actions of Text.* supported are Discrete"),
         ((vector(1), spaces.Box(0, 3, (2,), np.int32)), "Box of real numbers"),
-        ((vector(1), vector(2, 1.0)), "agent 'b' has .*Box.* agent 'a_0' of Discrete.* either"),
+        ((vector(1), vector(2, 1.0)), "agent 'b' has .*Box.* agent 'a_0' of Discrete.* all"),
     ],
 )
 def test_spaces_that_are_refused(own: Any, words: str) -> None:
     """With the agent, its space, and what is supported."""
-    game, _ = scripted({**TWO, "b": own}, [{"obs": seen(0, 0)}])
+    task, _ = scripted({**TWO, "b": own}, [{"obs": seen(0, 0)}])
     with pytest.raises(ValueError, match=words) as error:
-        _ = game.spec
+        _ = task.spec
     assert str(error.value).startswith("scripted.<locals>.make: agent 'b'")
 
 
@@ -398,14 +398,14 @@ def test_things_that_are_no_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match="unexpected keyword argument 'M'"):
         _ = PettingZoo(SPREAD, {"M": 3}).spec
     one = Scripted(TWO, [{"obs": seen(0, 0)}])
-    with pytest.raises(WorkerPoolError, match="the same environment again"):
+    with pytest.raises(WorkerPoolError, match="the same environment twice"):
         play(PettingZoo(lambda: one))
     with pytest.raises(ValueError, match="workers=0"):
-        scripted(TWO, [{"obs": seen(0, 0)}], workers=1)[0].batch(1)
+        scripted(TWO, [{"obs": seen(0, 0)}], workers=1)[0].vectorise(1)
     for wrong, words in (
-        ({"reward": "man"}, "did you mean 'mean'"), ({"workers": -1}, "from 0 on"),
-        ({"limit": 0}, "from 1 on"), ({"on_failure": "halt"}, "Known: replace, stop"),
-        ({"patience": Timeouts(-1)}, "patience"),
+        ({"reward": "man"}, "did you mean 'mean'"), ({"workers": -1}, "at least 0"),
+        ({"max_episode_steps": 0}, "at least 1"), ({"on_failure": "halt"}, "Known: replace, stop"),
+        ({"timeouts": Timeouts(-1)}, "timeouts"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             PettingZoo("x", **wrong)
@@ -417,39 +417,38 @@ def test_things_that_are_no_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_names() -> None:
     """A name is the path and all options, and leads back to the same task."""
     spellings = SPREAD, SPREAD.replace(":", "."), SPREAD.partition(":")[0]
-    assert len({*map(load, spellings)}) == 1
+    assert len({*map(load_factory, spellings)}) == 1
     plain = PettingZoo(SPREAD)
     assert plain.spec.name == "pettingzoo/mpe2.simple_spread_v3.parallel_env:default"
-    game = PettingZoo(SPREAD, {"N": 2}, reward="sum", workers=2)
+    task = PettingZoo(SPREAD, {"N": 2}, reward="sum", workers=2)
     wanted = "default:reward=sum,workers=2,env.N=2"
-    assert game.variant == wanted and game.spec.name.endswith(f".parallel_env:{wanted}")
-    path, _, variant = game.spec.name.removeprefix("pettingzoo/").partition(":")
-    assert make(path, variant).spec == game.spec
-    assert make(path, variant) is make(path, variant)
+    assert task.variant == wanted and task.spec.name.endswith(f".parallel_env:{wanted}")
+    path, _, variant = task.spec.name.removeprefix("pettingzoo/").partition(":")
+    assert make_env(path, variant).spec == task.spec
+    assert make_env(path, variant) is make_env(path, variant)
     odd = {
         "a": "3x1", "b": "1e3", "c": (1, 2), "d": None, "e": {"x": [True]}, "f": "x, y=2", "g": "",
     }  # fmt: skip
     more = PettingZoo(
-        "a.b:c", odd, limit=9, outcomes=("won", "lost"), on_failure="stop",
-        patience=Timeouts(step=5),
+        "a.b:c", odd, max_episode_steps=9, episode_metrics=("won", "lost"), on_failure="stop",
+        timeouts=Timeouts(step=5),
     )  # fmt: skip
-    assert PettingZoo("a.b:c", **options(more.variant)) == more
-    assert "env.a=3x1" in more.variant and "patience.step=5" in more.variant
+    assert make_env("a.b:c", more.variant) == more
+    assert "env.a=3x1" in more.variant and "timeouts.step=5" in more.variant
     assert PettingZoo("a.b:c", {"x": object()}).name == "own/a.b:c"
-    assert PettingZoo("a.b:c", {"x": "1,y=2"}).name == "own/a.b:c"
     for text, words in (
         ("defalt", "did you mean 'default'"), ("default:rewrd=sum", "did you mean 'reward'"),
-        ("default:reward", "unknown option 'reward'"), ("default:patience.x=1", "patience.step"),
+        ("default:reward", "unknown variant"), ("default:timeouts.x=1", "timeouts.step"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
-            PettingZoo("a", **options(text))
+            make_env("a", text)
 
 
 def by_hand(env: Any, task: PooledVecEnv, state: Any, now: TimeStep, steps: int, i: int) -> int:
     """Play an environment beside one of a batch, step by step; how many episodes have ended."""
     agents, spec = env.possible_agents, task.spec
     rng, episode = np.random.default_rng(3), 0
-    obs, _ = env.reset(seed=draw(task._crew.seeds[i], 0))
+    obs, _ = env.reset(seed=episode_seed(task._pool.seeds[i], 0))
     for _ in range(steps):
         for row, agent in zip(now.obs[i], agents, strict=True):
             same(row, np.pad(obs[agent].astype(np.float32), (0, spec.obs_size - len(obs[agent]))))
@@ -469,18 +468,18 @@ def by_hand(env: Any, task: PooledVecEnv, state: Any, now: TimeStep, steps: int,
         same(now.final_state[i, 0], env.state().astype(np.float32))
         if over or late:
             episode += 1
-            obs, _ = env.reset(seed=draw(task._crew.seeds[i], episode))
+            obs, _ = env.reset(seed=episode_seed(task._pool.seeds[i], episode))
     return episode
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_equals_mpe2(name: str) -> None:
     """Stepping the package's environments by hand; the facts are those of our own tasks."""
-    game = PettingZoo(f"mpe2.{MODULES[name]}:parallel_env")
+    task = PettingZoo(f"mpe2.{MODULES[name]}:parallel_env")
     ours = particle(name, "mpe2").spec
-    for fact in ("actions", "obs_size", "state_size", "kinds", "truncates"):
-        assert getattr(game.spec, fact) == getattr(ours, fact)
-    env = game.batch(2)
+    for fact in ("actions", "obs_size", "state_size", "agent_types", "truncates"):
+        assert getattr(task.spec, fact) == getattr(ours, fact)
+    env = task.vectorise(2)
     raw = importlib.import_module(f"mpe2.{MODULES[name]}").parallel_env()
     assert by_hand(raw, env, *env.reset(KEY), 55, 1) == 2
 
@@ -491,9 +490,9 @@ def test_registry() -> None:
     if not hasattr(pytest.importorskip("pettingzoo"), "make"):
         pytest.skip("this version has no registry")
     kwargs = {"env_type": "parallel", "id": "classic/rps-v2", "max_cycles": 3}
-    game = PettingZoo("pettingzoo:make", kwargs, reward="own")
-    assert game.spec.actions == Discrete(((3,), (3,))) and game.longest == 3
-    first, second, _, last = play(game, [[0], [1]], [[2], [2]], [[1], [0]])
+    task = PettingZoo("pettingzoo:make", kwargs, reward="own")
+    assert task.spec.actions == Discrete(((3,), (3,))) and task.max_episode_steps == 3
+    first, second, _, last = play(task, [[0], [1]], [[2], [2]], [[1], [0]])
     same(first.obs[0], [[0, 0, 0, 1]] * 2)
     same(second.obs[0], [[0, 1, 0, 0], [1, 0, 0, 0]])
     same(second.reward[0], [-1, 1])
@@ -511,17 +510,17 @@ def test_equals_mamujoco() -> None:
     """Continuous actions: gymnasium-robotics' hopper falls a few times."""
     pytest.importorskip("gymnasium_robotics")
     kwargs = {"scenario": "Hopper", "agent_conf": "3x1"}
-    game = PettingZoo("gymnasium_robotics.mamujoco_v1:parallel_env", kwargs)
-    assert game.spec.actions == Box((1, 1, 1)) and game.spec.agent_types == (0, 1, 0)
-    assert game.spec.name.endswith(":default:env.agent_conf=3x1,env.scenario=Hopper")
-    env = game.batch(2)
-    raw = load("gymnasium_robotics.mamujoco_v1")(**kwargs)
+    task = PettingZoo("gymnasium_robotics.mamujoco_v1:parallel_env", kwargs)
+    assert task.spec.actions == Box((1, 1, 1)) and task.spec.agent_types == (0, 1, 0)
+    assert task.spec.name.endswith(":default:env.agent_conf=3x1,env.scenario=Hopper")
+    env = task.vectorise(2)
+    raw = load_factory("gymnasium_robotics.mamujoco_v1")(**kwargs)
     assert by_hand(raw, env, *env.reset(KEY), 120, 0) > 2
 
 
 def test_workers_play_the_same() -> None:
     """As in this process, bit by bit, and again for the same key."""
-    here, there = (PettingZoo(SPREAD, {"N": 2}, workers=number).batch(2) for number in (0, 1))
+    here, there = (PettingZoo(SPREAD, {"N": 2}, workers=number).vectorise(2) for number in (0, 1))
     keys = jax.random.split(KEY, 2)
     for _ in range(2):
         (one, a), (two, b) = here.reset(keys), there.reset(keys)
@@ -531,7 +530,7 @@ def test_workers_play_the_same() -> None:
             action = np.random.default_rng(0).integers(0, 5, (2, 2, 1))
             (one, a), (two, b) = here.step(one, action), there.step(two, action)
     assert not np.array_equal(a.obs[0], a.obs[1])
-    assert here.losses == there.losses == FailureCounts()
+    assert here.failure_counts() == there.failure_counts() == FailureCounts().metrics()
     there.close()
 
 
@@ -539,7 +538,7 @@ def small(num_seeds: int | None = None, **options: Any) -> Program:
     """Training on a particle task of the package."""
     config = Config(algorithm="fp3o", num_envs=2, rollout=10, minibatches=2, hidden=(8,), epochs=1)
     env = PettingZoo("mpe2.simple_speaker_listener_v4", {"max_cycles": 8}, **options)
-    return Program(env.batch(2 * (num_seeds or 1)), config, num_seeds)
+    return Program(env.vectorise(2 * (num_seeds or 1)), config, num_seeds)
 
 
 def test_training() -> None:
@@ -549,7 +548,7 @@ def test_training() -> None:
     programs[1].compile(states[1])
     found: list[Any] = [program.iterate(state) for program, state in zip(programs, states)]  # noqa: B905
     (one, metrics), (two, summed) = found
-    same(one.carry.timestep.obs, two.carry.timestep.obs)
+    same(one.rollout.timestep.obs, two.rollout.timestep.obs)
     same(metrics["episodes"], [2, 2])
     np.testing.assert_allclose(metrics["episode_return"], summed["episode_return"], rtol=1e-5)
     copy = from_arrays(programs[1].init(5), to_arrays(one))
@@ -561,12 +560,12 @@ def test_training() -> None:
 
 def counting(folder: Path, *deeds: str, **options: Any) -> PettingZoo:
     kwargs = {"folder": str(folder), "deeds": deeds, "always": options.pop("always", "")}
-    return PettingZoo("tiny_zoo:Counting", kwargs, workers=1, patience=QUICK, **options)
+    return PettingZoo("tiny_zoo:Counting", kwargs, workers=1, timeouts=QUICK, **options)
 
 
 def test_workers_that_fail(tmp_path: Path) -> None:
     """Their episodes end where they were last seen; the others notice nothing."""
-    env = counting(tmp_path, "kill", "hang", "nan", "shape", "raise", outcomes=("won",)).batch(6)
+    env = counting(tmp_path, "kill", "hang", "nan", "shape", "raise", episode_metrics=("won",)).vectorise(6)
     state, now = env.reset(KEY)
     stay = np.zeros((6, 2, 1), int)
     for _ in range(2):
@@ -579,9 +578,10 @@ def test_workers_that_fail(tmp_path: Path) -> None:
     same(now.reward, np.repeat(~lost[:, None], 2, 1))
     same(now.final_obs[:, 0, 0], np.where(lost, 2, 3))
     same(now.obs[:, 0, 0], np.where(lost, 0, 3))
-    assert env.losses == FailureCounts(crashed=2, hung=1, garbage=2, restarts=5, steps=10)
+    counts = FailureCounts(crashed=2, hung=1, invalid=2, restarts=5, lost_steps=10)
+    assert env.failure_counts() == counts.metrics()
     words = " ".join(str(one.message) for one in told)
-    for part in ("ended by signal 9", "no answer in time", "reward is not finite",
+    for part in ("ended by signal 9", "no reply in time", "reward is not finite",
                  "agent 'a_0' has an observation of 1 numbers, expected 2",
                  "RuntimeError: the zoo is closed"):  # fmt: skip
         assert words.count(part) == 1
@@ -595,21 +595,21 @@ def test_workers_that_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("deed", "words"),
     [
-        ("kill", "crashed, ended by signal 9"), ("hang", "hung, no answer in time"),
-        ("nan", "garbage, reward is not finite"), ("shape", "garbage, agent 'a_0' has an obs"),
-        ("exit", "crashed, exit code 5\nThe last words it printed: last words"),
+        ("kill", "crashed, ended by signal 9"), ("hang", "hung, no reply in time"),
+        ("nan", "invalid, reward is not finite"), ("shape", "invalid, agent 'a_0' has an obs"),
+        ("exit", "crashed, exit code 5\nThe end of its output: last words"),
     ],
 )  # fmt: skip
 def test_a_failure_can_be_an_error(tmp_path: Path, deed: str, words: str) -> None:
     """The first one, if that is asked for; no process is left."""
-    env = counting(tmp_path, deed, on_failure="stop").batch(2)
+    env = counting(tmp_path, deed, on_failure="stop").vectorise(2)
     state, _ = env.reset(KEY)
     stay = np.zeros((2, 2, 1), int)
     for _ in range(2):
         state, _ = env.step(state, stay)
     with pytest.raises(WorkerPoolError, match=f"failed after 2 steps of its episode.*: {words}"):
         env.step(state, stay)
-    assert env._crew._workers == [None, None] and env.losses.restarts == 0  # pyright: ignore
+    assert env._pool._workers == [None, None] and env.failure_counts()["env_restarts"] == 0  # pyright: ignore
 
 
 def open_files() -> int:
@@ -618,14 +618,15 @@ def open_files() -> int:
 
 def restart(folder: Path, times: int) -> PooledVecEnv:
     """A batch whose every worker fails in the third step, again and again."""
-    env = counting(folder, always="exit").batch(4)
+    env = counting(folder, always="exit").vectorise(4)
     state, _ = env.reset(KEY)
     stay = np.zeros((4, 2, 1), int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        while env.losses.restarts < times:
+        while env.failure_counts()["env_restarts"] < times:
             state, _ = env.step(state, stay)
-    assert env.losses.crashed == env.losses.restarts == times
+    counts = env.failure_counts()
+    assert counts["env_crashed"] == counts["env_restarts"] == times
     return env
 
 
@@ -656,35 +657,36 @@ def test_two_hundred_restarts(tmp_path: Path) -> None:
 
 def test_printing_is_bounded(tmp_path: Path) -> None:
     """A worker may print as much as it likes; only the end of it is kept."""
-    env = counting(tmp_path, always="print").batch(1)
+    env = counting(tmp_path, always="print").vectorise(1)
     state, _ = env.reset(KEY)
     sizes = []
     for _ in range(12):
         state, _ = env.step(state, np.zeros((1, 2, 1), int))
-        (worker,) = env._crew._workers  # pyright: ignore
-        sizes.append(os.fstat(worker._words.fileno()).st_size)
-    assert max(sizes) <= PRINTED and sizes[-1] > 0  # it has printed three times as much, twice
-    assert worker._last_words().endswith(b"noise noise \n")
+        (worker,) = env._pool._workers  # pyright: ignore
+        sizes.append(os.fstat(worker._output.fileno()).st_size)
+    assert max(sizes) <= MAX_OUTPUT and sizes[-1] > 0  # it has printed three times as much, twice
+    assert worker._output_tail().endswith(b"noise noise \n")
     env.close()
 
 
 def test_pictures() -> None:
     """Of a single environment in this process that draws one; the last one of what has passed."""
     pytest.importorskip("pygame")
-    env = PettingZoo(SPREAD, render_mode="rgb_array").batch(1)
+    env = PettingZoo(SPREAD, render_mode="rgb_array").vectorise(1)
     state, _ = env.reset(KEY)
-    shot = env.picture(state, "step 0")
+    shot = env.render(state, "step 0")
     assert shot is not None and shot.dtype == np.uint8 and shot.shape[2] == 3
     later, _ = env.step(state, np.ones((1, 3, 1), int))
-    same(env.picture(state, "step 0"), shot)
+    same(env.render(state, "step 0"), shot)
     later, _ = env.step(later, np.ones((1, 3, 1), int))  # the first one only makes them move
-    assert not np.array_equal(env.picture(later, "step 0"), shot)
+    assert not np.array_equal(env.render(later, "step 0"), shot)
     env.close()
-    many = PettingZoo(SPREAD, render_mode="rgb_array").batch(2)
-    assert many.picture(many.reset(KEY)[0], "") is None
+    many = PettingZoo(SPREAD, render_mode="rgb_array").vectorise(2)
+    with pytest.raises(UserError, match="returned no image"):
+        many.render(many.reset(KEY)[0], "")
     assert "render_mode" not in PettingZoo(SPREAD, render_mode="rgb_array").name
     plain, _ = scripted(TWO, [{"obs": seen(0, 0)}])
-    assert isinstance(plain.batch(1), PooledVecEnv)
+    assert isinstance(plain.vectorise(1), PooledVecEnv)
 
 
 def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -700,14 +702,15 @@ def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SDL_VIDEODRIVER", "offscreen")
-    env = PettingZoo(Blind).filmed().batch(1)
+    env = PettingZoo(Blind).with_rendering().vectorise(1)
     if sys.platform == "linux":
         assert (os.environ["SDL_VIDEODRIVER"], os.environ["MUJOCO_GL"]) == ("offscreen", "egl")
     state, _ = env.reset(KEY)
-    with pytest.raises(ValueError, match=r"draw itself: ZeroDivisionError.*MUJOCO_GL=egl"):
-        env.picture(state, "")
+    with pytest.raises(UserError, match=r"cannot be rendered: ZeroDivisionError.*MUJOCO_GL=egl"):
+        env.render(state, "")
     monkeypatch.setattr(Blind, "render", lambda _: "a text")
-    assert env.picture(state, "") is None
+    with pytest.raises(UserError, match="returned no image"):
+        env.render(state, "")
 
 
 def test_places_need_no_jax() -> None:

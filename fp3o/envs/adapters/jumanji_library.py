@@ -1,0 +1,110 @@
+"""Making and rendering Jumanji environments, and which fields their agents observe."""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fp3o.envs.adapters.variants import EnvArguments
+from fp3o.errors import MissingExtraError, SettingError, nearest
+
+GENERATOR = "generator."
+"""Prefix of the options of an environment's generator."""
+
+
+class View(NamedTuple):
+    """Fields of the observation that an agent observes: its own row, or the whole field."""
+
+    own: tuple[str, ...]
+    whole: tuple[str, ...]
+
+
+VIEWS: Mapping[str, View] = {
+    "RobotWarehouse": View(("agents_view",), ("step_count",)),
+    "LevelBasedForaging": View(("agents_view",), ("step_count",)),
+    # The grid contains the agents' numbers; which one is its own, an agent knows from `agent_id`.
+    "Connector": View((), ("grid", "step_count")),
+    "Cleaner": View(("agents_locations",), ("agents_locations", "grid", "step_count")),
+    "SearchAndRescue": View(("searcher_views",), ("targets_remaining", "step")),
+    "MMST": View(("positions",), ("positions", "node_types", "adj_matrix", "step_count")),
+    "MultiCVRP": View(("vehicles",), ("vehicles", "nodes", "windows", "coeffs")),
+}
+"""What an agent observes, by the class of the environment."""
+
+TRUNCATED = ("LevelBasedForaging", "Connector")
+"""Those whose time limit truncates episodes; in the others it terminates them."""
+
+
+def jumanji_names() -> tuple[str, ...]:
+    """The multi-agent environments that Jumanji registers."""
+    registered = _library().registered_environments()
+    return tuple(sorted(name for name in registered if name.partition("-v")[0] in VIEWS))
+
+
+@cache
+def make_jumanji(name: str, options: EnvArguments) -> Any:
+    """Make one of Jumanji's environments."""
+    package, known = _library(), jumanji_names()
+    if name not in known:
+        raise SettingError(
+            f"unknown multi-agent Jumanji environment {name!r}: {nearest(name, known)}"
+        )
+    changes = {k.removeprefix(GENERATOR): v for k, v in options if k.startswith(GENERATOR)}
+    given: dict[str, Any] = {k: v for k, v in options if not k.startswith(GENERATOR)}
+    try:
+        # The environment is kept, so it must not contain tracers.
+        with jax.ensure_compile_time_eval():
+            if changes:
+                given["generator"] = _generator(package.make(name), changes)
+            return package.make(name, **given)
+    except TypeError as error:
+        raise SettingError(f"{name} cannot be made: {error}") from error
+
+
+def render_state(env: Any, inner: Any) -> np.ndarray:
+    """A state in Jumanji's rendering: all environments make animations, only some images."""
+    from PIL import Image
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "frame.gif"
+        # Some draw from the second state on only.
+        env.animate([inner, inner]).save(path, writer="pillow", dpi=48)
+        with Image.open(path) as animation:
+            animation.seek(animation.n_frames - 1)  # pyright: ignore
+            return np.array(animation.convert("RGB"))
+
+
+def field_names(observation: Any) -> tuple[str, ...]:
+    """The fields of a named tuple or dataclass."""
+    return getattr(observation, "_fields", None) or tuple(observation.__dataclass_fields__)
+
+
+def _library() -> Any:
+    try:
+        import jumanji
+    except ImportError as error:
+        raise MissingExtraError("jumanji", "jumanji") from error
+    return jumanji
+
+
+def _generator(env: Any, changes: dict[str, Any]) -> Any:
+    """The environment's generator with some of its parameters changed."""
+    old = env.generator if hasattr(env, "generator") else env._generator
+    allowed = [*inspect.signature(type(old)).parameters]
+    for name in changes:
+        if name not in allowed:
+            raise SettingError(
+                f"unknown parameter {name!r} of the generator: {nearest(name, allowed)}"
+            )
+    kept = {
+        name: getattr(old, attribute)
+        for name in allowed
+        for attribute in (name, f"_{name}")
+        if attribute in vars(old)
+    }
+    return type(old)(**{**kept, **changes})
