@@ -65,7 +65,7 @@ def test_all_maps_are_tasks() -> None:
     """In the simulator and in the game, with the same spaces; a wrong name says the nearest."""
     for name in MAPS:
         ours, real = TASKS[f"smac/{name}"], get_task(f"starcraft2/{name}")
-        assert ours.step_limit == real.step_limit == MAPS[name].limit
+        assert ours.max_episode_steps() == real.max_episode_steps() == MAPS[name].limit
         assert ours.variants == real.variants
         assert "many" not in real.presets
     with pytest.raises(ValueError, match="smac/5m_vs_6m"):
