@@ -1,4 +1,4 @@
-"""A battle as a game: actions become orders, wounds become rewards."""
+"""SMAC battles as an environment: actions become orders, damage becomes reward."""
 
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -9,44 +9,49 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.api import Env, Observation
-from fp3o.envs.smac.maps import FAMILY, MAPS, kinds
-from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL, Eyes
-from fp3o.envs.smac.simulator import (
+from fp3o.envs.smac.maps import MAPS, SMAC, unit_names
+from fp3o.envs.smac.observations import (
+    FIRST_ATTACK,
+    FIRST_MOVE,
+    MOVE_DIRECTIONS,
+    ObservationBuilder,
+)
+from fp3o.envs.smac.simulator.battle import Battle, battle_on
+from fp3o.envs.smac.simulator.loop import simulate_step
+from fp3o.envs.smac.simulator.state import (
     ATTACK,
-    LOOPS,
+    ATTACK_MOVE,
+    LOOPS_PER_STEP,
     MOVE,
-    NOBODY,
+    NO_TARGET,
     STOP,
-    SWEEP,
-    Battle,
     Orders,
     Units,
-    battle,
 )
 from fp3o.envs.smac.units import LOOPS_PER_SECOND
 from fp3o.spec import Discrete, EnvSpec
 
-STRIDE = 2.0
-"""How far away the point is that a move is ordered to."""
+MOVE_DISTANCE = 2.0
+"""Distance of the destination of a move action."""
 
-KILL, WIN, WHOLE = 10.0, 200.0, 20.0
-"""Paid for a kill and for a victory; a faultless episode is scaled to `WHOLE`."""
+KILL_REWARD, WIN_REWARD, MAX_RETURN = 10.0, 200.0, 20.0
+"""Rewards before scaling; the largest return without regeneration is scaled to `MAX_RETURN`."""
 
-OUTCOMES = ("won", "dead_allies", "dead_enemies")
+EPISODE_METRICS = ("won", "dead_allies", "dead_enemies")
 
 
-class State(NamedTuple):
-    """A battle that is going on."""
+class SmacState(NamedTuple):
+    """The state of a battle."""
 
     units: Units
-    last: Int[Array, " a"]
-    """The last actions, -1 before the first."""
+    last_actions: Int[Array, " a"]
+    """Last actions of the agents, -1 before the first step."""
     time: Int[Array, ""]
 
 
 @dataclass(frozen=True)
 class SmacEnv(Env):
-    """One map under one layout of observations."""
+    """A battle on one map under one layout of observations."""
 
     name: str
     layout: str = "paper"
@@ -54,113 +59,114 @@ class SmacEnv(Env):
 
     @property
     def max_episode_steps(self) -> int:
-        """The map's time limit."""
-        return MAPS[self.name].limit
+        """The time limit of the map."""
+        return MAPS[self.name].max_episode_steps
 
-    def render(self, state: State, caption: str) -> np.ndarray:
-        """The battle from above."""
-        from fp3o.envs.smac.render.battle import picture  # imports pillow
+    def render(self, state: SmacState, caption: str) -> np.ndarray:
+        """Draw the battle from above."""
+        from fp3o.envs.smac.render.battle import render_battle  # imports Pillow
 
-        return picture(self, state, caption)
+        return render_battle(self, state, caption)
 
     @property
     def step_seconds(self) -> float:
-        """Seconds a step lasts, as long as the game runs at its normal speed."""
-        return LOOPS / LOOPS_PER_SECOND
+        """Game time per step, in seconds at normal speed."""
+        return LOOPS_PER_STEP / LOOPS_PER_SECOND
 
     @cached_property
     def battle(self) -> Battle:
-        """The simulator."""
-        return battle(self.name)
+        """The static description of the battle."""
+        return battle_on(self.name)
 
     @cached_property
-    def eyes(self) -> Eyes:
-        """What is seen."""
-        return Eyes(self.battle, self.layout)
+    def observations(self) -> ObservationBuilder:
+        """Computes observations, states and action masks."""
+        return ObservationBuilder(self.battle, self.layout)
 
     @property
     def spec(self) -> EnvSpec:
-        """The task's facts."""
-        own = kinds(self.battle.map.allies)
-        order = list(dict.fromkeys(own))
-        obs, state = self.eyes.sizes
+        """Number and types of agents, sizes of observations and actions."""
+        units = unit_names(self.battle.map.allies)
+        types = list(dict.fromkeys(units))
+        obs, state = self.observations.sizes
         return EnvSpec(
-            f"{FAMILY}/{self.name}:{self.layout}",
-            Discrete(((self.eyes.num_actions,),) * len(own)),
+            f"{SMAC}/{self.name}:{self.layout}",
+            Discrete(((self.observations.num_actions,),) * len(units)),
             obs,
             state,
-            tuple(map(order.index, own)),
+            tuple(map(types.index, units)),
             truncates=True,
-            episode_metrics=OUTCOMES,
+            episode_metrics=EPISODE_METRICS,
         )
 
     @cached_property
-    def scale(self) -> float:
-        """What a reward of 1 stands for: the most that can be earned without any healing, / 20."""
-        n, own = self.battle.num_allies, self.battle.facts
-        health = float((own.hp + own.shield)[n:].sum())
-        return (KILL * (len(self.battle.units) - n) + WIN + health) / WHOLE
+    def reward_scale(self) -> float:
+        """Divisor of rewards: the largest return without regeneration over `MAX_RETURN`."""
+        n, stats = self.battle.num_allies, self.battle.stats
+        health = float((stats.hp + stats.shield)[n:].sum())
+        return (KILL_REWARD * (len(self.battle.units) - n) + WIN_REWARD + health) / MAX_RETURN
 
-    def reset(self, key: PRNGKeyArray) -> State:
-        """Every episode begins alike; only the waits between attacks are random."""
-        nothing = jnp.full(self.battle.num_allies, -1, jnp.int32)
-        return State(self.battle.start(), nothing, jnp.zeros((), jnp.int32))
+    def reset(self, key: PRNGKeyArray) -> SmacState:
+        """The initial state, always the same; only times between attacks are random."""
+        none = jnp.full(self.battle.num_allies, -1, jnp.int32)
+        return SmacState(self.battle.initial_units(), none, jnp.zeros((), jnp.int32))
 
     def step(
-        self, state: State, action: Int[Array, "a 1"], key: PRNGKeyArray
-    ) -> tuple[State, Array, Array, Array]:
-        """Half a second of the game."""
+        self, state: SmacState, action: Int[Array, "a 1"], key: PRNGKeyArray
+    ) -> tuple[SmacState, Array, Array, Array]:
+        """Simulate half a second of game time."""
         chosen = action[:, 0].astype(jnp.int32)
-        units = self.battle.advance(state.units, self.orders(state.units, chosen), key)
-        new = State(units, chosen, state.time + 1)
-        ours, theirs = self.alive(units)
+        units = simulate_step(self.battle, state.units, self.orders(state.units, chosen), key)
+        new = SmacState(units, chosen, state.time + 1)
+        ours, theirs = self.any_alive(units)
         over, won = ~(ours & theirs), ours & ~theirs
-        earned = (self._worth(state.units, units) + WIN * won) / self.scale
-        late = ~over & (new.time >= self.battle.map.limit)
-        return new, jnp.full(self.battle.num_allies, earned), over, late
+        reward = (self._damage_reward(state.units, units) + WIN_REWARD * won) / self.reward_scale
+        late = ~over & (new.time >= self.battle.map.max_episode_steps)
+        return new, jnp.full(self.battle.num_allies, reward), over, late
 
-    def observe(self, state: State) -> Observation:
-        """What the agents see."""
-        obs, team = self.eyes.look(state.units, state.last)
+    def observe(self, state: SmacState) -> Observation:
+        """Observations, states and action masks of the agents."""
+        obs, team = self.observations.build(state.units, state.last_actions)
         alive = state.units.hp[: self.battle.num_allies] > 0
-        return Observation(obs, team, self.eyes.action_mask(state.units), alive)
+        return Observation(obs, team, self.observations.action_mask(state.units), alive)
 
-    def episode_metrics(self, state: State) -> Float[Array, " o"]:
-        """Whether it is won, and how many have fallen on each side."""
-        n, fallen = self.battle.num_allies, state.units.hp <= 0
-        ours, theirs = fallen[:n], fallen[n:]
+    def episode_metrics(self, state: SmacState) -> Float[Array, " o"]:
+        """Whether the battle is won, and the number of dead units per side."""
+        n, dead = self.battle.num_allies, state.units.hp <= 0
+        ours, theirs = dead[:n], dead[n:]
         return jnp.stack([theirs.all() & ~ours.all(), ours.sum(), theirs.sum()]).astype(float)
 
     def orders(self, units: Units, action: Int[Array, " a"]) -> Orders:
-        """The agents' actions, and what the enemies are told."""
+        """The orders of all units: the agents' actions, and attack-move for the enemies."""
         n, count = self.battle.num_allies, len(self.battle.units)
-        moves = (action >= STILL) & (action < FIRST)
-        kind = jnp.where(moves, MOVE, jnp.where(action >= FIRST, ATTACK, STOP))
-        step = jnp.asarray(STRIDE * HEADINGS, jnp.float32)[jnp.clip(action - STILL, 0, 3)]
+        moves = (action >= FIRST_MOVE) & (action < FIRST_ATTACK)
+        kind = jnp.where(moves, MOVE, jnp.where(action >= FIRST_ATTACK, ATTACK, STOP))
+        steps = jnp.asarray(MOVE_DISTANCE * MOVE_DIRECTIONS, jnp.float32)
+        step = steps[jnp.clip(action - FIRST_MOVE, 0, 3)]
         goal = np.array(self.battle.map.goal or (0.0, 0.0), np.float32)
         enemies = lambda value: jnp.full(count - n, value)  # noqa: E731
         return Orders(
-            jnp.concatenate([kind, enemies(SWEEP)]).astype(jnp.int32),
+            jnp.concatenate([kind, enemies(ATTACK_MOVE)]).astype(jnp.int32),
             jnp.concatenate([units.x[:n] + step[:, 0], enemies(goal[0])]),
             jnp.concatenate([units.y[:n] + step[:, 1], enemies(goal[1])]),
-            jnp.concatenate([action - FIRST, enemies(NOBODY)]).astype(jnp.int32),
+            jnp.concatenate([action - FIRST_ATTACK, enemies(NO_TARGET)]).astype(jnp.int32),
         )
 
-    def alive(self, units: Units) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-        """Whether anyone of ours, and of theirs, is alive."""
-        n, lives = self.battle.num_allies, units.hp > 0
-        return lives[:n].any(), lives[n:].any()
+    def any_alive(self, units: Units) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+        """Whether any ally, and any enemy, is alive."""
+        n, alive = self.battle.num_allies, units.hp > 0
+        return alive[:n].any(), alive[n:].any()
 
-    def _worth(self, before: Units, after: Units) -> Float[Array, ""]:
-        """Damage done and units killed. As in SMAC, what enemies heal is paid for as well."""
+    def _damage_reward(self, before: Units, after: Units) -> Float[Array, ""]:
+        """Damage done and units killed. As in SMAC, regeneration of enemies counts as damage."""
         n = self.battle.num_allies
         lived, lives = before.hp[n:] > 0, after.hp[n:] > 0
         was, now = ((units.hp + units.shield)[n:] for units in (before, after))
         lost = jnp.where(lived, was - jnp.where(lives, now, 0.0), 0.0).sum()
-        return jnp.abs(lost + KILL * (lived & ~lives).sum())
+        return jnp.abs(lost + KILL_REWARD * (lived & ~lives).sum())
 
 
 @cache
 def smac_env(name: str, layout: str) -> SmacEnv:
-    """A game by the name of its map."""
+    """The environment of a map, by name."""
     return SmacEnv(name, layout)

@@ -1,4 +1,4 @@
-"""The published maps: who fights whom, where they start and what the enemies are told."""
+"""The published maps: both teams, their initial positions, the orders of the enemies."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,41 +6,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp3o.envs.smac.terrain import SIZE
-from fp3o.envs.smac.units import UNITS, Number
+from fp3o.envs.smac.terrain import MAP_SIZE
+from fp3o.envs.smac.units import UNIT_TYPES, Number
 
-FAMILY, REAL = "smac", "starcraft2"
-"""The simulator, and the same maps in the game itself."""
+SMAC, STARCRAFT2 = "smac", "starcraft2"
+"""Families of tasks: the simulator, and the same maps in StarCraft II."""
 LAYOUTS = ("paper", "smac")
-"""Of what agents see: the paper's (MAPPO's), and that of SMAC itself."""
+"""Layouts of observations: that of the paper (and of MAPPO), and that of SMAC itself."""
 Point = tuple[Number, Number]
 
 
 @dataclass(frozen=True)
-class Group:
-    """Units of a kind that are created at one point."""
+class UnitGroup:
+    """Units of one type that are created at one point."""
 
-    kind: str
+    unit: str
     count: int
     point: Point
 
 
 @dataclass(frozen=True)
 class Map:
-    """A scenario."""
+    """A battle scenario."""
 
-    allies: tuple[Group, ...]
+    allies: tuple[UnitGroup, ...]
     """In the order of SMAC's agents."""
-    enemies: tuple[Group, ...]
+    enemies: tuple[UnitGroup, ...]
     goal: Point | None
-    """Where the enemies are sent to, attacking what they meet; None: they hunt the allies."""
-    limit: int
-    """Steps of an episode."""
-    ground: str = "field"
+    """Destination of the enemies' attack-move; None: they pursue the nearest ally."""
+    max_episode_steps: int
+    terrain: str = "field"
     types: tuple[str, ...] = ()
-    """Kinds in the order of the one-hots of allies, if there are any."""
+    """Unit types in the order of the one-hot encodings of allies, if there are any."""
     enemy_types: tuple[str, ...] = ()
-    """The same for enemies. In SMAC stalkers and zealots change places here."""
+    """The same for enemies. SMAC exchanges stalkers and zealots here."""
 
 
 LEFT, RIGHT = (9.0, 16.0), (23.0, 16.0)
@@ -51,18 +50,18 @@ TYPES: Mapping[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("colossus", "stalker", "zealot"),
     ),
 }
-"""Kinds of a team -> the orders of its one-hots and of the enemies'."""
+"""Unit types of a team -> the orders of its one-hot encodings and of the enemies'."""
 
 
 def _field(
-    limit: int, allies: dict[str, int], enemies: dict[str, int], ground: str = "field"
+    steps: int, allies: dict[str, int], enemies: dict[str, int], terrain: str = "field"
 ) -> Map:
-    """From left and right."""
+    """A map on which allies start on the left and enemies on the right."""
     ours, theirs = (
-        tuple(Group(kind, count, point) for kind, count in side.items())
+        tuple(UnitGroup(unit, count, point) for unit, count in side.items())
         for side, point in ((allies, LEFT), (enemies, RIGHT))
     )
-    return Map(ours, theirs, LEFT, limit, ground, *TYPES.get(frozenset(allies), ((), ())))
+    return Map(ours, theirs, LEFT, steps, terrain, *TYPES.get(frozenset(allies), ((), ())))
 
 
 MAPS: Mapping[str, Map] = {
@@ -83,90 +82,90 @@ MAPS: Mapping[str, Map] = {
     "3s_vs_4z": _field(200, {"stalker": 3}, {"zealot": 4}, "flat"),
     "3s_vs_5z": _field(250, {"stalker": 3}, {"zealot": 5}, "flat"),
     "2s_vs_1sc": Map(
-        (Group("stalker", 1, (11.1208, 10.338)), Group("stalker", 1, (16.976, 10.3662))),
-        (Group("spine_crawler", 1, (14.0, 20.0)),),
+        (UnitGroup("stalker", 1, (11.1208, 10.338)), UnitGroup("stalker", 1, (16.976, 10.3662))),
+        (UnitGroup("spine_crawler", 1, (14.0, 20.0)),),
         (14.0, 20.0), 300, "house",
     ),
     "so_many_baneling": Map(
-        (Group("zealot", 7, (11.469, 12.0234)),),
-        (Group("baneling", 32, (27.91, 28.24)),),
+        (UnitGroup("zealot", 7, (11.469, 12.0234)),),
+        (UnitGroup("baneling", 32, (27.91, 28.24)),),
         (4.47, 4.3298), 100, "valley",
     ),
     "6h_vs_8z": Map(
-        (Group("hydralisk", 6, (14.5998, 9.49)),),
-        (Group("zealot", 8, (14.41, 16.7597)),),
+        (UnitGroup("hydralisk", 6, (14.5998, 9.49)),),
+        (UnitGroup("zealot", 8, (14.41, 16.7597)),),
         (14.5998, 9.49), 150, "arena",
     ),
     "corridor": Map(
-        (Group("zealot", 6, (19.0397, 19.1198)),),
-        (Group("zergling", 24, (27.91, 28.24)),),
+        (UnitGroup("zealot", 6, (19.0397, 19.1198)),),
+        (UnitGroup("zergling", 24, (27.91, 28.24)),),
         (4.47, 4.3298), 400, "corridor",
     ),
     "bane_vs_bane": Map(
-        (Group("baneling", 4, (16.0, 8.0)), Group("zergling", 20, (16.0, 11.0))),
-        (Group("zergling", 20, (16.0, 21.0)), Group("baneling", 4, (16.0, 24.0))),
+        (UnitGroup("baneling", 4, (16.0, 8.0)), UnitGroup("zergling", 20, (16.0, 11.0))),
+        (UnitGroup("zergling", 20, (16.0, 21.0)), UnitGroup("baneling", 4, (16.0, 24.0))),
         (16.0, 8.0), 200, "bowl", ("baneling", "zergling"), ("baneling", "zergling"),
     ),
     "2c_vs_64zg": Map(
-        (Group("colossus", 2, (16.0, 16.0)),),
-        (Group("zergling", 64, (16.0, 9.0)),),
+        (UnitGroup("colossus", 2, (16.0, 16.0)),),
+        (UnitGroup("zergling", 64, (16.0, 9.0)),),
         None, 400, "plateau",
     ),
 }  # fmt: skip
-"""The maps by name."""
+"""Maps by name."""
 
 
-def summary(name: str) -> str:
-    """Who fights whom, in words."""
+def map_summary(name: str) -> str:
+    """Both teams in words, `3 marines against 3 marines`."""
     sides = MAPS[name].allies, MAPS[name].enemies
-    return " against ".join(map(_words, sides))
+    return " against ".join(map(_team_summary, sides))
 
 
-def agents(name: str) -> int:
-    """The size of the team."""
-    return len(kinds(MAPS[name].allies))
+def num_agents(name: str) -> int:
+    """Number of agents on a map."""
+    return len(unit_names(MAPS[name].allies))
 
 
-def _words(groups: tuple[Group, ...]) -> str:
+def _team_summary(groups: tuple[UnitGroup, ...]) -> str:
     """`3 stalkers, 5 zealots`."""
     plurals = {"colossus": "colossi"}
-    counts = Counter(kinds(groups))
-    names = {kind: plurals.get(kind, f"{kind}s").replace("_", " ") for kind in counts}
+    counts = Counter(unit_names(groups))
+    names = {unit: plurals.get(unit, f"{unit}s").replace("_", " ") for unit in counts}
     return ", ".join(
-        f"{n} {names[kind] if n > 1 else kind.replace('_', ' ')}" for kind, n in counts.items()
+        f"{n} {names[unit] if n > 1 else unit.replace('_', ' ')}" for unit, n in counts.items()
     )
 
 
-def kinds(groups: tuple[Group, ...]) -> list[str]:
-    """The kind of every unit."""
-    return [group.kind for group in groups for _ in range(group.count)]
+def unit_names(groups: tuple[UnitGroup, ...]) -> list[str]:
+    """The type of every unit."""
+    return [group.unit for group in groups for _ in range(group.count)]
 
 
-def formation(groups: tuple[Group, ...], free: np.ndarray, mirrored: bool) -> np.ndarray:
-    """(u, 2): each unit at the nearest free place to its point, one after another.
+def formation(groups: tuple[UnitGroup, ...], free: np.ndarray, mirrored: bool) -> np.ndarray:
+    """(u, 2): initial positions, each unit at the free position nearest to its group's point.
 
-    Which places the game chooses is not in the files. Inside of a group units are sorted by x,
-    then y, as SMAC sorts its agents. `mirrored` turns the formation by half a circle, so that
+    The map files do not say which positions the game chooses. Within a group, units are sorted by
+    x, then y, as SMAC sorts its agents. `mirrored` rotates the formation by half a turn, so that
     equal teams on a symmetric map stand symmetrically.
     """
     placed: list[tuple[float, float, float]] = []
-    found: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     for group in groups:
-        size = UNITS[group.kind].separation
+        size = UNIT_TYPES[group.unit].separation
         offsets = _spiral(mirrored)
-        own: list[tuple[float, float]] = []
+        members: list[tuple[float, float]] = []
         for x, y in np.asarray(group.point) + offsets:
-            if len(own) == group.count:
+            if len(members) == group.count:
                 break
             if _fits(x, y, size, placed, free):
                 placed.append((x, y, size))
-                own.append((x, y))
-        found.append(np.array(sorted(own)))
-    return np.concatenate(found)
+                members.append((x, y))
+        positions.append(np.array(sorted(members)))
+    return np.concatenate(positions)
 
 
 def _spiral(mirrored: bool) -> np.ndarray:
-    """Places around a point, the nearest ones first."""
+    """Offsets around a point, the nearest ones first."""
     line = np.arange(-6, 6.01, 0.125)
     x, y = (part.ravel() for part in np.meshgrid(line, line, indexing="ij"))
     turn = -1 if mirrored else 1
@@ -178,5 +177,5 @@ def _fits(
     x: float, y: float, size: float, placed: list[tuple[float, float, float]], free: np.ndarray
 ) -> bool:
     corners = [(x + dx, y + dy) for dx in (-size, size) for dy in (-size, size)]
-    inside = all(0 <= a < SIZE and 0 <= b < SIZE and free[int(a), int(b)] for a, b in corners)
+    inside = all(0 <= a < MAP_SIZE and 0 <= b < MAP_SIZE and free[int(a), int(b)] for a, b in corners)
     return inside and all(np.hypot(x - a, y - b) >= size + s for a, b, s in placed)

@@ -1,8 +1,8 @@
-"""What the agents of a battle see and may do, in SMAC's own layout and in the paper's.
+"""Observations, states and action masks of SMAC, in the layout of SMAC and in that of the paper.
 
-`smac`: own observation and one state for all, as the package gives them. `paper`: with the last
-actions of everyone in sight, the agent's own one-hot, and a state for each agent that is all zeros
-but for the one-hot when it is dead (MAPPO's version of the environment, which the paper uses).
+`smac`: local observations and one state for all agents, as in the SMAC package. `paper`: MAPPO's
+version of the environment, which the paper uses. It adds the last actions of all visible allies and
+the agent's one-hot index, and has one state per agent; a dead agent's is zero except for the index.
 """
 
 from dataclasses import dataclass
@@ -14,192 +14,203 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.envs.smac.maps import kinds
-from fp3o.envs.smac.simulator import Battle, Units
-from fp3o.envs.smac.terrain import SIZE
-from fp3o.envs.smac.units import UNITS
+from fp3o.envs.smac.maps import unit_names
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.state import Units
+from fp3o.envs.smac.terrain import MAP_SIZE
+from fp3o.envs.smac.units import SHOOT_RANGE, SIGHT_RANGE, UNIT_TYPES
 
-SIGHT, SHOT = 9.0, 6.0
-"""How far every agent sees, and attacks may be ordered, whatever its kind."""
+FIRST_MOVE = 2
+"""Index of the first move. Action 0 does nothing, for dead agents; action 1 stops."""
 
-STILL = 2
-"""Actions that do not move: nothing, for the dead, and stop."""
-
-HEADINGS = np.array([(0, 1), (0, -1), (1, 0), (-1, 0)])
+MOVE_DIRECTIONS = np.array([(0, 1), (0, -1), (1, 0), (-1, 0)])
 """North, south, east, west."""
 
-FIRST = STILL + len(HEADINGS)
-"""The first attack."""
+FIRST_ATTACK = FIRST_MOVE + len(MOVE_DIRECTIONS)
+"""Index of the attack on the first enemy."""
 
 
 @dataclass(frozen=True, eq=False)
-class Eyes:
-    """Turns units into observations."""
+class ObservationBuilder:
+    """Computes observations, states and action masks from the state of all units."""
 
     battle: Battle
     layout: str
 
     @cached_property
     def num_actions(self) -> int:
-        """Choices of an agent."""
-        return FIRST + len(self.battle.units) - self.battle.num_allies
+        """Number of actions per agent."""
+        return FIRST_ATTACK + len(self.battle.units) - self.battle.num_allies
 
     @cached_property
     def _types(self) -> tuple[np.ndarray, np.ndarray]:
-        """One-hots of the allies' kinds `(a, b)` and the enemies' `(v, b)`; SMAC's orders."""
+        """One-hot types of allies `(a, b)` and enemies `(v, b)`, in SMAC's orders."""
         roster = self.battle.map
         return (
-            _one_hots(kinds(roster.allies), roster.types),
-            _one_hots(kinds(roster.enemies), roster.enemy_types),
+            _one_hots(unit_names(roster.allies), roster.types),
+            _one_hots(unit_names(roster.enemies), roster.enemy_types),
         )
 
     @cached_property
     def _shields(self) -> tuple[int, int]:
-        """Whether shields are shown: 1 for a side that has them."""
-        n, shield = self.battle.num_allies, self.battle.facts.shield
+        """Number of shield features of allies and of enemies: 1 if the side has shields."""
+        n, shield = self.battle.num_allies, self.battle.stats.shield
         return int(shield[:n].any()), int(shield[n:].any())
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """Lengths of an observation and of a state."""
         (ours, theirs), types = self._shields, len(self.battle.map.types)
-        n, moves = self.battle.num_allies, len(HEADINGS)
-        enemies, acts = len(self.battle.units) - n, self.num_actions
+        n, moves = self.battle.num_allies, len(MOVE_DIRECTIONS)
+        enemies, actions = len(self.battle.units) - n, self.num_actions
         ally, enemy, own = 5 + ours + types, 5 + theirs + types, 1 + ours + types
         if self.layout == "smac":
-            state = n * (own + 3 + acts) + enemies * (enemy - 2)
+            state = n * (own + 3 + actions) + enemies * (enemy - 2)
             return moves + enemies * enemy + (n - 1) * ally + own, state
-        obs = (n - 1) * (ally + acts) + enemies * enemy + moves + 4 + own + acts + n
-        # A state adds where everyone is, and cooldowns and who is in sight to what is seen.
+        obs = (n - 1) * (ally + actions) + enemies * enemy + moves + 4 + own + actions + n
+        # A state adds positions of all units, cooldowns of allies and visibility of enemies.
         return obs, obs + (n - 1) * 3 + enemies * 3 + 2
 
     def action_mask(self, units: Units) -> Bool[Array, "a c"]:
-        """What every agent may do."""
-        n, free = self.battle.num_allies, self.battle.ground.walkable
+        """Available actions of every agent."""
+        n, free = self.battle.num_allies, self.battle.terrain.walkable
         x, y, alive = units.x[:n, None], units.y[:n, None], units.hp > 0
         to_x, to_y = (
             jnp.trunc(p + step).astype(int)
-            for p, step in ((x, HEADINGS[:, 0]), (y, HEADINGS[:, 1]))
+            for p, step in ((x, MOVE_DIRECTIONS[:, 0]), (y, MOVE_DIRECTIONS[:, 1]))
         )
-        inside = (to_x >= 0) & (to_x < SIZE) & (to_y >= 0) & (to_y < SIZE)
-        path = jnp.asarray(free)[jnp.clip(to_x, 0, SIZE - 1), jnp.clip(to_y, 0, SIZE - 1)]
-        shots = (self._far(units)[:, n:] <= SHOT) & alive[None, n:]
+        inside = (to_x >= 0) & (to_x < MAP_SIZE) & (to_y >= 0) & (to_y < MAP_SIZE)
+        path = jnp.asarray(free)[jnp.clip(to_x, 0, MAP_SIZE - 1), jnp.clip(to_y, 0, MAP_SIZE - 1)]
+        attacks = (self._distance(units)[:, n:] <= SHOOT_RANGE) & alive[None, n:]
         lives = alive[:n, None]
-        return jnp.concatenate([~lives, lives, lives & inside & path, lives & shots], 1)
+        return jnp.concatenate([~lives, lives, lives & inside & path, lives & attacks], 1)
 
-    def look(
-        self, units: Units, last: Int[Array, " a"]
+    def build(
+        self, units: Units, last_actions: Int[Array, " a"]
     ) -> tuple[Float[Array, "a f"], Float[Array, "a f2"]]:
-        """Observations and states; `last` are the last actions, -1 before the first."""
+        """Observations and states; `last_actions` are -1 before the first step."""
         action_mask = self.action_mask(units).astype(jnp.float32)
-        acted = jax.nn.one_hot(last, self.num_actions)
+        acted = jax.nn.one_hot(last_actions, self.num_actions)
         if self.layout == "smac":
-            state = self._common_state(units, acted)
-            return self._plain_obs(units, action_mask), jnp.broadcast_to(
+            state = self._smac_state(units, acted)
+            return self._smac_obs(units, action_mask), jnp.broadcast_to(
                 state, (self.battle.num_allies, state.size)
             )
-        return self._rich(units, action_mask, acted, whole=False), self._rich(
-            units, action_mask, acted, whole=True
+        return self._paper_obs(units, action_mask, acted), self._paper_state(
+            units, action_mask, acted
         )
 
-    def _far(self, units: Units) -> Float[Array, "a u"]:
+    def _distance(self, units: Units) -> Float[Array, "a u"]:
         n = self.battle.num_allies
         dx, dy = units.x[None] - units.x[:n, None], units.y[None] - units.y[:n, None]
         return jnp.sqrt(dx * dx + dy * dy)
 
     def _relations(self, units: Units) -> tuple[Float[Array, "a u 3"], Bool[Array, "a u"]]:
-        """Distance, x and y from every agent to everyone, and who is alive and in sight."""
+        """Distance, x and y from every agent to all units, and which are alive and visible."""
         n = self.battle.num_allies
-        far = self._far(units)
+        distance = self._distance(units)
         away = [units.x[None] - units.x[:n, None], units.y[None] - units.y[:n, None]]
-        return jnp.stack([far, *away], -1) / SIGHT, (far < SIGHT) & (units.hp > 0)[None]
+        relations = jnp.stack([distance, *away], -1) / SIGHT_RANGE
+        return relations, (distance < SIGHT_RANGE) & (units.hp > 0)[None]
 
-    def _bodies(self, units: Units) -> tuple[Array, Array]:
-        """Health and shield of allies `(a, 1..2)` and of enemies, as parts of the whole."""
-        n, own = self.battle.num_allies, self.battle.facts
-        both = jnp.stack([units.hp / own.hp, units.shield / np.maximum(own.shield, 1.0)], -1)
+    def _health(self, units: Units) -> tuple[Array, Array]:
+        """Health and shield of allies `(a, 1..2)` and enemies, as shares of their maximum."""
+        n, stats = self.battle.num_allies, self.battle.stats
+        both = jnp.stack([units.hp / stats.hp, units.shield / np.maximum(stats.shield, 1.0)], -1)
         ours, theirs = self._shields
         return both[:n, : 1 + ours], both[n:, : 1 + theirs]
 
-    def _centred(self, units: Units) -> Float[Array, "u 2"]:
-        return (jnp.stack([units.x, units.y], -1) - SIZE / 2) / SIZE
+    def _positions(self, units: Units) -> Float[Array, "u 2"]:
+        """Positions relative to the centre of the map, in units of its size."""
+        return (jnp.stack([units.x, units.y], -1) - MAP_SIZE / 2) / MAP_SIZE
 
-    def _waits(self, units: Units) -> Float[Array, "a 1"]:
-        most = [UNITS[kind].max_cooldown for kind in kinds(self.battle.map.allies)]
-        return (units.cooldown[: len(most)] / np.array(most, np.float32))[:, None]
+    def _cooldowns(self, units: Units) -> Float[Array, "a 1"]:
+        longest = [UNIT_TYPES[name].max_cooldown for name in unit_names(self.battle.map.allies)]
+        return (units.cooldown[: len(longest)] / np.array(longest, np.float32))[:, None]
 
-    def _plain_obs(self, units: Units, action_mask: Array) -> Float[Array, "a f"]:
+    def _smac_obs(self, units: Units, action_mask: Array) -> Float[Array, "a f"]:
         n = self.battle.num_allies
-        where, seen = self._relations(units)
-        (ours, theirs), (own_type, their_type) = self._bodies(units), self._types
-        enemies = _join(action_mask[:, FIRST:, None], where[:, n:], theirs, their_type)
-        allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, own_type)
+        where, visible = self._relations(units)
+        (ours, theirs), (our_types, their_types) = self._health(units), self._types
+        enemies = _join(action_mask[:, FIRST_ATTACK:, None], where[:, n:], theirs, their_types)
+        allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, our_types)
         parts = [
-            action_mask[:, STILL:FIRST],
-            _flat(enemies * seen[:, n:, None]),
-            _flat(_others(allies * seen[:, :n, None])),
-            jnp.concatenate([ours, own_type], 1),
+            action_mask[:, FIRST_MOVE:FIRST_ATTACK],
+            _flat(enemies * visible[:, n:, None]),
+            _flat(_others(allies * visible[:, :n, None])),
+            jnp.concatenate([ours, our_types], 1),
         ]
         return jnp.concatenate(parts, 1) * (units.hp[:n, None] > 0)
 
-    def _common_state(self, units: Units, acted: Array) -> Float[Array, " f2"]:
-        n, (ours, theirs) = self.battle.num_allies, self._bodies(units)
-        place, (own_type, their_type) = self._centred(units), self._types
-        lives = (units.hp > 0)[:, None]
-        allies = [ours[:, :1], self._waits(units), place[:n], ours[:, 1:], own_type]
-        enemies = [theirs[:, :1], place[n:], theirs[:, 1:], their_type]
+    def _smac_state(self, units: Units, acted: Array) -> Float[Array, " f2"]:
+        n, (ours, theirs) = self.battle.num_allies, self._health(units)
+        positions, (our_types, their_types) = self._positions(units), self._types
+        alive = (units.hp > 0)[:, None]
+        allies = [ours[:, :1], self._cooldowns(units), positions[:n], ours[:, 1:], our_types]
+        enemies = [theirs[:, :1], positions[n:], theirs[:, 1:], their_types]
         rows = (
-            jnp.concatenate(allies, 1) * lives[:n],
-            jnp.concatenate(enemies, 1) * lives[n:],
+            jnp.concatenate(allies, 1) * alive[:n],
+            jnp.concatenate(enemies, 1) * alive[n:],
             acted,
         )
         return jnp.concatenate([row.ravel() for row in rows])
 
-    def _rich(
-        self, units: Units, action_mask: Array, acted: Array, whole: bool
-    ) -> Float[Array, "a f"]:
-        """The paper's observations, or its states: `whole`, with all units in sight or not."""
+    def _paper_obs(self, units: Units, action_mask: Array, acted: Array) -> Float[Array, "a f"]:
+        n = self.battle.num_allies
+        where, visible = self._relations(units)
+        (ours, theirs), (our_types, their_types) = self._health(units), self._types
+        allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, our_types, acted)
+        enemies = _join(action_mask[:, FIRST_ATTACK:, None], where[:, n:], theirs, their_types)
+        own = [ours, our_types, acted]
+        return _paper_rows(units, action_mask, (allies, enemies), own, visible)
+
+    def _paper_state(self, units: Units, action_mask: Array, acted: Array) -> Float[Array, "a f"]:
+        """The paper's states: as the observations, with all living units, positions, cooldowns."""
         n, count = self.battle.num_allies, len(self.battle.units)
-        where, seen = self._relations(units)
-        shown = jnp.broadcast_to(units.hp[None] > 0, (n, count)) if whole else seen
-        (ours, theirs), (own_type, their_type) = self._bodies(units), self._types
-        place = self._centred(units)
-        visible = seen[..., None].astype(jnp.float32)
-        ally: list[Any] = [visible[:, :n] if whole else jnp.ones((n, n, 1)), where[:, :n]]
-        enemy: list[Any] = [action_mask[:, FIRST:, None], where[:, n:]]
-        own: list[Any] = [jnp.asarray(np.eye(1, 4)).repeat(n, 0), ours]
-        if whole:
-            ally += [self._waits(units), ours, place[:n], own_type, acted]
-            enemy += [visible[:, n:], theirs, their_type, place[n:]]
-            own += [place[:n], own_type, acted]
-        else:
-            ally += [ours, own_type, acted]
-            enemy += [theirs, their_type]
-            own += [own_type, acted]
-        parts = [
-            _flat(_others(_join(*ally) * shown[:, :n, None])),
-            _flat(_join(*enemy) * shown[:, n:, None]),
-            action_mask[:, STILL:FIRST],
-            jnp.concatenate(own, 1),
-        ]
-        body = jnp.concatenate(parts, 1) * (units.hp[:n, None] > 0)
-        return jnp.concatenate([body, jnp.eye(n)], 1)
+        where, visible = self._relations(units)
+        alive = jnp.broadcast_to(units.hp[None] > 0, (n, count))
+        (ours, theirs), (our_types, their_types) = self._health(units), self._types
+        positions = self._positions(units)
+        seen = visible[..., None].astype(jnp.float32)
+        own = [ours, positions[:n], our_types, acted]
+        allies = _join(seen[:, :n], where[:, :n], self._cooldowns(units), *own)
+        enemies = _join(
+            action_mask[:, FIRST_ATTACK:, None], where[:, n:], seen[:, n:], theirs, their_types,
+            positions[n:],
+        )  # fmt: skip
+        return _paper_rows(units, action_mask, (allies, enemies), own, alive)
+
+
+def _paper_rows(
+    units: Units, action_mask: Array, features: tuple[Array, Array], own: list[Any], shown: Array
+) -> Float[Array, "a f"]:
+    """Allies, enemies, moves, own features; zero for dead agents except for the one-hot index."""
+    n, (allies, enemies) = len(action_mask), features
+    agent = jnp.asarray(np.eye(1, 4)).repeat(n, 0)
+    parts = [
+        _flat(_others(allies * shown[:, :n, None])),
+        _flat(enemies * shown[:, n:, None]),
+        action_mask[:, FIRST_MOVE:FIRST_ATTACK],
+        jnp.concatenate([agent, *own], 1),
+    ]
+    body = jnp.concatenate(parts, 1) * (units.hp[:n, None] > 0)
+    return jnp.concatenate([body, jnp.eye(n)], 1)
 
 
 def _one_hots(names: list[str], order: tuple[str, ...]) -> np.ndarray:
-    rows = [[float(name == kind) for kind in order] for name in names]
+    rows = [[float(name == other) for other in order] for name in names]
     return np.array(rows, np.float32).reshape(len(names), len(order))
 
 
 def _join(*parts: Any) -> Array:
-    """Features `(a, u, f)` side by side; what everyone sees alike is given as `(u, f)`."""
+    """Features `(a, u, f)` side by side; those equal for all agents are given as `(u, f)`."""
     rows = next(part.shape[0] for part in parts if part.ndim == 3)
     full = [jnp.broadcast_to(part, (rows, *part.shape[-2:])) for part in parts]
     return jnp.concatenate(full, -1)
 
 
 def _others(x: Float[Array, "a a f"]) -> Float[Array, "a b f"]:
-    """Without oneself."""
+    """The features of all agents except the agent itself."""
     n = x.shape[0]
     before = np.arange(n - 1)[None] < np.arange(n)[:, None]
     return jnp.where(before[..., None], x[:, :-1], x[:, 1:])

@@ -1,0 +1,148 @@
+"""The static description of a battle: unit statistics, damage table, terrain, initial state."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from fp3o.envs.smac.maps import MAPS, Map, formation, unit_names
+from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.terrain import Terrain, clearance, terrain
+from fp3o.envs.smac.units import (
+    LOOPS_PER_SECOND,
+    SCAN_RANGE,
+    SHIELD_DELAY,
+    UNIT_TYPES,
+    Number,
+    UnitType,
+)
+
+
+class UnitStats(NamedTuple):
+    """Statistics of every unit, `(u,)` each; times are in game loops, speeds per loop."""
+
+    hp: np.ndarray
+    shield: np.ndarray
+    armour: np.ndarray
+    speed: np.ndarray
+    radius: np.ndarray
+    separation: np.ndarray
+    weapon_range: np.ndarray
+    range_slop: np.ndarray
+    scan_range: np.ndarray
+    period: np.ndarray
+    windup: np.ndarray
+    second_hit: np.ndarray
+    missile_speed: np.ndarray
+    regeneration: np.ndarray
+    blast: np.ndarray
+    lance: np.ndarray
+    """Loops until the lance burns, or 0."""
+    walks_cliffs: np.ndarray
+
+
+def unit_stats(units: list[UnitType]) -> UnitStats:
+    """Convert the statistics of units to arrays, and seconds to game loops."""
+    loops = LOOPS_PER_SECOND
+    rows = [
+        (
+            unit.hp, unit.shield, unit.armour, unit.speed / loops, unit.radius, unit.separation,
+            unit.weapon_range, unit.range_slop, max(unit.weapon_range, SCAN_RANGE),
+            unit.period * loops, round(unit.windup * loops), round(unit.second_hit * loops),
+            unit.missile_speed / loops, unit.regeneration / loops, unit.blast,
+            round(unit.lance.delay * loops) if unit.lance else 0, unit.walks_cliffs,
+        )
+        for unit in units
+    ]  # fmt: skip
+    return UnitStats(*(np.array(column, np.float32) for column in zip(*rows, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Battle:
+    """Everything about a battle that does not change during an episode."""
+
+    name: str
+    map: Map
+
+    @cached_property
+    def units(self) -> list[UnitType]:
+        """The type of every unit, allies first."""
+        names = unit_names(self.map.allies) + unit_names(self.map.enemies)
+        return [UNIT_TYPES[name] for name in names]
+
+    @cached_property
+    def num_allies(self) -> int:
+        """Number of allied units."""
+        return len(unit_names(self.map.allies))
+
+    @cached_property
+    def stats(self) -> UnitStats:
+        """The statistics of every unit."""
+        return unit_stats(self.units)
+
+    @cached_property
+    def opponents(self) -> np.ndarray:
+        """(u, u): whether two units are on different sides."""
+        allied = np.arange(len(self.units)) < self.num_allies
+        return allied[:, None] != allied[None]
+
+    @cached_property
+    def damage(self) -> np.ndarray:
+        """(u, u): damage per hit before armour, attacker first."""
+        return np.array(
+            [[one.damage + _bonus(one, other) for other in self.units] for one in self.units],
+            np.float32,
+        )
+
+    @cached_property
+    def delayed(self) -> np.ndarray:
+        """(u,): units whose attacks have a hit that lands later."""
+        stats = self.stats
+        return (stats.second_hit > 0) | (stats.missile_speed > 0) | (stats.lance > 0)
+
+    @cached_property
+    def terrain(self) -> Terrain:
+        """The terrain of the map."""
+        return terrain(self.map.terrain)
+
+    @cached_property
+    def walls(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Clearance for walking units, and for those that step over cliffs if there are any."""
+        over_cliffs = self.stats.walks_cliffs.any()
+        low = clearance(self.terrain.walkable)
+        return low, clearance(self.terrain.over_cliffs) if over_cliffs else None
+
+    @cached_property
+    def initial_positions(self) -> np.ndarray:
+        """(u, 2): positions at the start of an episode."""
+        free = self.terrain.walkable
+        allies = formation(self.map.allies, free, mirrored=False)
+        return np.concatenate([allies, formation(self.map.enemies, free, mirrored=True)])
+
+    def initial_units(self) -> Units:
+        """All units at their initial positions, with full health and ready to attack."""
+        x, y = jnp.asarray(self.initial_positions.T, jnp.float32)
+        count, stats = len(self.units), self.stats
+        zero, none = jnp.zeros(count, jnp.int32), jnp.full(count, NO_TARGET, jnp.int32)
+        return Units(
+            x, y, jnp.asarray(stats.hp), jnp.asarray(stats.shield), jnp.zeros(count), zero, none,
+            zero, none, jnp.zeros((count, 4)), jnp.full(count, SHIELD_DELAY * LOOPS_PER_SECOND),
+            jnp.zeros(count, bool),
+        )  # fmt: skip
+
+    def between_sides(self, pairs: np.ndarray | jnp.ndarray) -> BySide:
+        """The entries of a `(u, u)` array that relate opponents: `(a, v)` and `(v, a)`."""
+        n = self.num_allies
+        return pairs[:n, n:], pairs[n:, :n]
+
+
+def _bonus(one: UnitType, other: UnitType) -> Number:
+    return sum(more for what, more in (one.bonus or {}).items() if what in other.attributes)
+
+
+@cache
+def battle_on(name: str) -> Battle:
+    """The battle on a map, by name."""
+    return Battle(name, MAPS[name])

@@ -1,0 +1,135 @@
+"""When attacks hit, by weapon: direct hits, missiles, second hits, lances and explosions."""
+
+from functools import reduce
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
+from fp3o.envs.smac.simulator.state import BySide, Units
+from fp3o.envs.smac.simulator.targeting import at_target, target_masks
+from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
+
+
+def update_attacks(
+    battle: Battle, units: Units, able: Array, gap: Array, noise: Array
+) -> tuple[Units, Bool[Array, " u"]]:
+    """Advance cooldowns and wind-ups, and tell which units hit in this loop."""
+    stats, winding = battle.stats, units.windup > 0
+    cooldown = jnp.maximum(units.cooldown - 1, 0.0)
+    starts = able & ~winding & (cooldown <= 0) & (gap <= stats.weapon_range)
+    windup = jnp.where(starts, stats.windup, units.windup - 1)
+    in_range = gap <= stats.weapon_range + stats.range_slop
+    hits = able & (starts | winding) & (windup <= 0) & in_range
+    low, high = (x * LOOPS_PER_SECOND for x in PERIOD_NOISE)
+    wait = stats.period + low + (high - low) * (noise + 1.0) / 2.0
+    lost = winding & ~able  # a target that died before the hit costs no cooldown
+    windup = jnp.where(lost, 0, jnp.maximum(windup, 0)).astype(jnp.int32)
+    cooldown = jnp.where(lost, 0.0, jnp.where(starts, wait, cooldown))
+    return units._replace(windup=windup, cooldown=cooldown), hits
+
+
+def resolve_hits(
+    battle: Battle, units: Units, hits: Array, mask: BySide, distance: Float[Array, "u u"]
+) -> Units:
+    """Apply all hits of this loop: damage, deaths, explosions, regeneration."""
+    stats, alive = battle.stats, units.hp > 0
+    damage, count = _total_damage(battle, units, hits, mask, distance)
+    units = _launch(battle, units, hits, mask, distance)
+    hp, shield = apply_damage(units.hp, units.shield, damage, count, stats.armour)
+    hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
+    since_hit = jnp.where((damage > 0) & alive, 0.0, units.since_hit + 1)
+    exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
+    units = units._replace(hp=hp, shield=shield, since_hit=since_hit, exploding=exploding)
+    return regenerate(stats, units)
+
+
+def _total_damage(
+    battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array
+) -> tuple[Array, Array]:
+    """Damage and number of hits that every unit receives, from all weapons together."""
+    stats, alive = battle.stats, units.hp > 0
+    # Missiles of dead units still fly, but dead units deliver no second hit.
+    lands = (units.flight == 1) & (alive | ~(stats.second_hit > 0))
+    direct = hits & ~(stats.missile_speed > 0) & ~(stats.lance > 0) & ~(stats.blast > 0)
+    received = [_hits_on_targets(battle, direct, mask)]
+    if battle.delayed.any():
+        later = target_masks(battle, units.flight_target)
+        received.append(_hits_on_targets(battle, lands & ~(stats.lance > 0), later))
+    if (stats.lance > 0).any():
+        received.append(_lance_hits(battle, units, lands))
+    if (stats.blast > 0).any():
+        explodes = units.exploding | (hits & (stats.blast > 0))
+        received.append(_explosion_hits(battle, explodes, distance))
+    damage, count = (reduce(jnp.add, part) for part in zip(*received, strict=True))
+    return damage, count
+
+
+def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Units:
+    """Launch missiles, lances and second hits, and advance those in flight."""
+    stats, launched = battle.stats, hits & battle.delayed
+    away, flies = at_target(mask, battle.between_sides(distance)), stats.missile_speed > 0
+    wait = np.maximum(stats.second_hit, stats.lance)
+    time = jnp.where(flies, away / np.where(flies, stats.missile_speed, 1), wait)
+    left = jnp.maximum(units.flight - 1, 0)
+    flight = jnp.where(launched, jnp.maximum(jnp.round(time), 1), left).astype(jnp.int32)
+    if (stats.lance > 0).any():
+        line = jnp.where(launched[:, None], _lance_lines(battle, units, mask), units.lance_line)
+        units = units._replace(lance_line=line)
+    target = jnp.where(launched, units.target, units.flight_target)
+    return units._replace(flight=flight, flight_target=target)
+
+
+def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> tuple[Array, Array]:
+    """Damage and number of hits that every unit receives from attacks on one target."""
+    n = battle.num_allies
+    received = []
+    for side, other, targets in (
+        (slice(0, n), slice(n, None), mask[0]),
+        (slice(n, None), slice(0, n), mask[1]),
+    ):
+        hit = targets & hits[side, None]
+        received.append((jnp.where(hit, battle.damage[side, other], 0.0).sum(0), hit.sum(0)))
+    damage, count = (jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True))
+    return damage, count
+
+
+def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> tuple[Array, Array]:
+    """Explosions hit all opponents within their radius."""
+    stats = battle.stats
+    inside = distance - stats.radius[None] <= stats.blast[:, None]
+    hit = explodes[:, None] & battle.opponents & inside
+    return jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0)
+
+
+def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 4"]:
+    """The lines that lances launched now will burn: across the shot, at its target."""
+    n = battle.num_allies
+    position = lambda p: at_target(  # noqa: E731
+        mask, (jnp.broadcast_to(p[None, n:], (n, len(p) - n)),
+               jnp.broadcast_to(p[None, :n], (len(p) - n, n)))
+    )  # fmt: skip
+    x, y = position(units.x), position(units.y)
+    to_x, to_y = x - units.x, y - units.y
+    length = jnp.maximum(jnp.sqrt(to_x * to_x + to_y * to_y), 1e-6)
+    return jnp.stack([x, y, -to_y / length, to_x / length], -1)
+
+
+def _lance_hits(battle: Battle, units: Units, lands: Array) -> tuple[Array, Array]:
+    """Lances hit every opponent on their line twice."""
+    stats, total = battle.stats, len(battle.units)
+    damage, count = jnp.zeros(total), jnp.zeros(total, int)
+    for i in np.flatnonzero(stats.lance > 0):
+        lance = battle.units[i].lance
+        assert lance is not None
+        x, y, along_x, along_y = units.lance_line[i]
+        off_x, off_y = units.x - x, units.y - y
+        along = jnp.clip(off_x * along_x + off_y * along_y, -lance.half_width, lance.half_width)
+        rest_x, rest_y = off_x - along * along_x, off_y - along * along_y
+        reach = lance.radius + stats.radius
+        near = rest_x * rest_x + rest_y * rest_y <= reach * reach
+        hit = lands[i] & battle.opponents[i] & near
+        damage, count = damage + 2 * jnp.where(hit, battle.damage[i], 0.0), count + 2 * hit
+    return damage, count

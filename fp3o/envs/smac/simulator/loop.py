@@ -1,0 +1,69 @@
+"""The dynamics of a battle: one game loop, and one environment step of eight loops."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.collisions import keep_inside, push_apart
+from fp3o.envs.smac.simulator.combat import resolve_hits, update_attacks
+from fp3o.envs.smac.simulator.movement import desired_step, near_destination
+from fp3o.envs.smac.simulator.state import (
+    ATTACK,
+    ATTACK_MOVE,
+    LOOPS_PER_STEP,
+    NO_TARGET,
+    Geometry,
+    Orders,
+    Units,
+)
+from fp3o.envs.smac.simulator.targeting import select_targets
+
+
+def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
+    """Give the orders and simulate one environment step of eight game loops."""
+    noise = jax.random.uniform(key, (LOOPS_PER_STEP, len(battle.units)), minval=-1.0, maxval=1.0)
+    units = apply_orders(units, orders)
+
+    def loop(units: Units, noise: Array) -> tuple[Units, None]:
+        return simulate_loop(battle, units, orders, noise), None
+
+    return jax.lax.scan(loop, units, noise)[0]
+
+
+def apply_orders(units: Units, orders: Orders) -> Units:
+    """Set targets; an attack that has not hit yet is cancelled unless its target stays the same."""
+    commanded = orders.kind != ATTACK_MOVE
+    target = jnp.where(orders.kind == ATTACK, orders.target, NO_TARGET)
+    target = jnp.where(commanded, target, units.target)
+    cancelled = commanded & (units.windup > 0) & (target != units.target)
+    return units._replace(
+        target=target,
+        windup=jnp.where(cancelled, 0, units.windup),
+        cooldown=jnp.where(cancelled, 0.0, units.cooldown),
+    )
+
+
+def simulate_loop(
+    battle: Battle, units: Units, orders: Orders, noise: Float[Array, " u"]
+) -> Units:
+    """Simulate one game loop, a sixteenth of a second; `noise` is drawn from [-1, 1]."""
+    alive = units.hp > 0
+    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
+    geometry = Geometry(dx, dy, jnp.sqrt(dx * dx + dy * dy))
+    targets = select_targets(battle, units, orders, geometry.distance)
+
+    step_x, step_y, walks = desired_step(battle, units, orders, targets, geometry)
+    walks = walks & (alive & (units.windup == 0))
+    idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
+    arrives = idle & near_destination(battle, units, orders)
+    push_x, push_y, pace = push_apart(
+        battle, geometry, (step_x, step_y), (alive, walks, arrives), noise
+    )
+    x = units.x + pace * step_x + jnp.where(alive, push_x, 0.0)
+    y = units.y + pace * step_y + jnp.where(alive, push_y, 0.0)
+    x, y = keep_inside(battle, x, y)
+
+    units = units._replace(x=x, y=y, target=targets.index)
+    units, hits = update_attacks(battle, units, alive & targets.exists, targets.gap, noise)
+    return resolve_hits(battle, units, hits, targets.mask, geometry.distance)

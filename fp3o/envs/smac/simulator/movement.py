@@ -1,0 +1,58 @@
+"""Where units walk: towards their target or destination, around walls."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.state import ATTACK_MOVE, MOVE, Geometry, Orders, Targets, Units
+from fp3o.envs.smac.simulator.targeting import at_target
+from fp3o.envs.smac.terrain import COMPASS, DIRECT, MAP_SIZE
+
+CROWD_AREA = 2.0
+"""Area that a side occupies at its destination, relative to the squares of its units."""
+
+
+def desired_step(
+    battle: Battle, units: Units, orders: Orders, targets: Targets, geometry: Geometry
+) -> tuple[Array, Array, Array]:
+    """Every unit's step of this loop if nothing blocks it, and whether it walks at all."""
+    stats = battle.stats
+    to_x, to_y = (
+        at_target(targets.mask, battle.between_sides(part)) for part in (geometry.dx, geometry.dy)
+    )
+    ordered = (orders.kind == MOVE) | ((orders.kind == ATTACK_MOVE) & ~targets.exists)
+    to_x = jnp.where(targets.exists, to_x, orders.x - units.x)
+    to_y = jnp.where(targets.exists, to_y, orders.y - units.y)
+    walks = jnp.where(targets.exists, targets.gap > stats.weapon_range, ordered)
+    if battle.terrain.routes is not None:
+        to_x, to_y = _route_around_walls(battle, units, to_x, to_y)
+    length = jnp.sqrt(to_x * to_x + to_y * to_y)
+    stride = jnp.minimum(stats.speed, length) / jnp.maximum(length, 1e-6)
+    return to_x * stride, to_y * stride, walks & (length > 0.05)
+
+
+def near_destination(battle: Battle, units: Units, orders: Orders) -> Bool[Array, " u"]:
+    """Whether a unit is within the area that its side fills around the destination."""
+    n, square = battle.num_allies, battle.stats.separation**2
+    area = CROWD_AREA * np.repeat([square[:n].sum(), square[n:].sum()], [n, len(square) - n])
+    return (orders.x - units.x) ** 2 + (orders.y - units.y) ** 2 < area
+
+
+def _route_around_walls(
+    battle: Battle, units: Units, to_x: Array, to_y: Array
+) -> tuple[Array, Array]:
+    """The vector to the next cell of the shortest route, where no straight line leads there."""
+    routes = jnp.asarray(battle.terrain.routes)
+    here = _cell(units.x) * MAP_SIZE + _cell(units.y)
+    there = _cell(units.x + to_x) * MAP_SIZE + _cell(units.y + to_y)
+    direction = routes[here, there]
+    step = jnp.asarray(np.concatenate([COMPASS, [(0, 0)]]), jnp.float32)[direction]
+    direct = (direction == DIRECT) | battle.stats.walks_cliffs.astype(bool)
+    cell_x = jnp.floor(units.x) + 0.5 + step[:, 0] - units.x
+    cell_y = jnp.floor(units.y) + 0.5 + step[:, 1] - units.y
+    return jnp.where(direct, to_x, cell_x), jnp.where(direct, to_y, cell_y)
+
+
+def _cell(x: Array) -> Array:
+    return jnp.clip(x.astype(int), 0, MAP_SIZE - 1)

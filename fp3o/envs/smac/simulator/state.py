@@ -1,0 +1,76 @@
+"""The state of all units of a battle, and the orders they are given."""
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int
+
+LOOPS_PER_STEP = 8
+"""Game loops per environment step."""
+
+STOP, MOVE, ATTACK, ATTACK_MOVE = range(4)
+"""Orders: stand; walk to a point; attack a unit; walk to a point and attack whatever is met."""
+
+NO_TARGET = -1
+
+
+class Units(NamedTuple):
+    """The state of all units. Times are in game loops."""
+
+    x: Float[Array, " u"]
+    y: Float[Array, " u"]
+    hp: Float[Array, " u"]
+    """0: dead."""
+    shield: Float[Array, " u"]
+    cooldown: Float[Array, " u"]
+    """Loops until the next attack may start."""
+    windup: Int[Array, " u"]
+    """Loops until the current attack hits."""
+    target: Int[Array, " u"]
+    """Index of the attacked unit within the other side, or `NO_TARGET`."""
+    flight: Int[Array, " u"]
+    """Loops until a delayed hit lands: a missile, a lance or the second hit of an attack."""
+    flight_target: Int[Array, " u"]
+    """Target of the delayed hit."""
+    lance_line: Float[Array, "u 4"]
+    """Line that a lance burns: its midpoint and its direction."""
+    since_hit: Float[Array, " u"]
+    """Loops since the unit was last hit."""
+    exploding: Bool[Array, " u"]
+    """Died in the last loop and explodes in this one."""
+
+
+class Orders(NamedTuple):
+    """One order per unit."""
+
+    kind: Int[Array, " u"]
+    x: Float[Array, " u"]
+    y: Float[Array, " u"]
+    """Destination of `MOVE` and `ATTACK_MOVE`."""
+    target: Int[Array, " u"]
+    """Target of `ATTACK`, an index within the other side."""
+
+
+BySide = tuple[Array, Array]
+"""A quantity per pair of opponents: from allies to enemies `(a, v)`, from enemies to allies."""
+
+
+class Geometry(NamedTuple):
+    """Relative positions of all pairs of units; entry `[i, j]` leads from `i` to `j`."""
+
+    dx: Float[Array, "u u"]
+    dy: Float[Array, "u u"]
+    distance: Float[Array, "u u"]
+    """From centre to centre."""
+
+
+class Targets(NamedTuple):
+    """The targets of all units in a loop."""
+
+    index: Int[Array, " u"]
+    """Index within the other side, or `NO_TARGET`."""
+    mask: BySide
+    """The same as one-hot masks."""
+    exists: Bool[Array, " u"]
+    """Whether the unit has a living target."""
+    gap: Float[Array, " u"]
+    """Distance from edge to edge to the target."""

@@ -1,0 +1,63 @@
+"""Which unit attacks which: ordered targets, and automatic targets of units on attack-move."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, BySide, Orders, Targets, Units
+from fp3o.envs.smac.terrain import MAP_SIZE
+
+
+def select_targets(
+    battle: Battle, units: Units, orders: Orders, distance: Float[Array, "u u"]
+) -> Targets:
+    """The targets of all units in this loop."""
+    n, alive, radius = battle.num_allies, units.hp > 0, battle.stats.radius
+    gap = distance - (radius[:, None] + radius[None])
+    gaps, opponents_alive = battle.between_sides(gap), (alive[n:], alive[:n])
+    index = _automatic_targets(battle, units, orders, gaps, opponents_alive)
+    mask = target_masks(battle, index)
+    exists = _any_target(mask, opponents_alive)
+    return Targets(jnp.where(exists, index, NO_TARGET), mask, exists, at_target(mask, gaps))
+
+
+def _automatic_targets(
+    battle: Battle, units: Units, orders: Orders, gaps: BySide, opponents_alive: BySide
+) -> Int[Array, " u"]:
+    """On attack-move, keep a target while it can be hit, and else take the nearest opponent."""
+    stats, n = battle.stats, battle.num_allies
+    targets = []
+    sides = slice(0, n), slice(n, None)
+    for side, gap, alive in zip(sides, gaps, opponents_alive, strict=True):
+        old, scan = units.target[side], stats.scan_range[side]
+        if battle.map.goal is None:
+            scan = np.full_like(scan, 2.0 * MAP_SIZE)
+        reachable = jnp.where(alive[None], gap, jnp.inf)
+        is_old = old[:, None] == np.arange(gap.shape[1])
+        limit = stats.weapon_range[side] + stats.range_slop[side]
+        held = jnp.where(is_old, reachable, jnp.inf).min(1) <= limit
+        nearest = jnp.where(reachable.min(1) <= scan, reachable.argmin(1), NO_TARGET)
+        keep = held | (units.windup[side] > 0) | (orders.kind[side] != ATTACK_MOVE)
+        targets.append(jnp.where(keep, old, nearest.astype(jnp.int32)))
+    return jnp.concatenate(targets)
+
+
+def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
+    """Target indices as one-hot masks `(a, v)` and `(v, a)`."""
+    n, count = battle.num_allies, len(battle.units)
+    return (
+        target[:n, None] == np.arange(count - n)[None],
+        target[n:, None] == np.arange(n)[None],
+    )
+
+
+def at_target(mask: BySide, pairs: BySide) -> Float[Array, " u"]:
+    """The value of a pairwise quantity at every unit's target; 0 without a target."""
+    parts = [jnp.where(m, p, 0.0).sum(1) for m, p in zip(mask, pairs, strict=True)]
+    return jnp.concatenate(parts)
+
+
+def _any_target(mask: BySide, opponents_alive: BySide) -> Bool[Array, " u"]:
+    parts = [(m & a[None]).any(1) for m, a in zip(mask, opponents_alive, strict=True)]
+    return jnp.concatenate(parts)
