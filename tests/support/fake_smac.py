@@ -34,14 +34,14 @@ class StarCraft2Env:
 
     def __init__(self, map_name: str, seed: int, continuing_episode: bool) -> None:
         roster = MAPS[map_name]
-        limit = int(os.environ.get("FAKE_SMAC_LIMIT", roster.limit))
-        self.roster, self._tells = replace(roster, limit=limit), continuing_episode
-        kinds = [*plain.roll(self.roster.allies), *plain.roll(self.roster.enemies)]
-        self._count = len(plain.roll(self.roster.allies))
+        limit = int(os.environ.get("FAKE_SMAC_LIMIT", roster.max_episode_steps))
+        self.roster, self._tells = replace(roster, max_episode_steps=limit), continuing_episode
+        kinds = [*plain.unit_names(self.roster.allies), *plain.unit_names(self.roster.enemies)]
+        self._count = len(plain.unit_names(self.roster.allies))
         self._kinds = kinds
         ours, theirs = kinds[: self._count], kinds[self._count :]
         self.n_agents, self.n_enemies = len(ours), len(theirs)
-        self.n_actions = plain.SHOTS + self.n_enemies
+        self.n_actions = plain.FIRST_ATTACK + self.n_enemies
         self.shield_bits_ally = int(any(kind in plain.SHIELDS for kind in ours))
         self.shield_bits_enemy = int(any(kind in plain.SHIELDS for kind in theirs))
         self._numbers = plain.NUMBERS.get(frozenset(ours))
@@ -56,7 +56,7 @@ class StarCraft2Env:
             self.launched += 1
             assert self.launched == 1, "a second game beside the first"
         self._steps = 0
-        free = terrain(self.roster.ground).walkable
+        free = terrain(self.roster.terrain).walkable
         spots = np.concatenate([
             formation(self.roster.allies, free, False), formation(self.roster.enemies, free, True),
         ])  # fmt: skip
@@ -76,13 +76,13 @@ class StarCraft2Env:
         self._steps += 1
         for me, action in zip(self.agents.values(), actions, strict=True):
             me.weapon_cooldown = float(action % 4)
-            if action >= plain.SHOTS:
-                hit(self.enemies[action - plain.SHOTS])
-            elif action >= plain.NOTHING:
-                dx, dy = plain.MOVES[action - plain.NOTHING]
+            if action >= plain.FIRST_ATTACK:
+                hit(self.enemies[action - plain.FIRST_ATTACK])
+            elif action >= plain.FIRST_MOVE:
+                dx, dy = plain.MOVES[action - plain.FIRST_MOVE]
                 me.pos = SimpleNamespace(x=me.pos.x + 1.125 * dx, y=me.pos.y + 1.125 * dy)
         self._enemies_act()
-        reward, over, late = plain.episode_metrics(before, self.moment(), self._steps)
+        reward, over, late = plain.reward_and_ends(before, self.moment(), self._steps)
         info: dict[str, Any] = {
             "battle_won": over and any(unit.health > 0 for unit in self.agents.values()),
             "dead_allies": sum(unit.health == 0 for unit in self.agents.values()),
@@ -111,7 +111,7 @@ class StarCraft2Env:
         return self._numbers[1][kinds[unit.unit_type]]
 
     def unit_max_cooldown(self, unit: Any) -> int:
-        return plain.WAITS[unit.kind]
+        return plain.MAX_COOLDOWN[unit.kind]
 
     def unit_max_shield(self, unit: Any) -> int | None:
         return plain.SHIELDS.get(unit.kind)
@@ -119,7 +119,7 @@ class StarCraft2Env:
     def close(self) -> None:
         self.launched = 0
 
-    def moment(self) -> plain.Moment:
+    def moment(self) -> plain.PlainBattle:
         """What the plain model sees of it."""
         units = [*self.agents.values(), *self.enemies.values()]
         columns = SimpleNamespace(
@@ -129,7 +129,7 @@ class StarCraft2Env:
             shield=[unit.shield for unit in units],
             cooldown=[unit.weapon_cooldown for unit in units],
         )
-        return plain.Moment(self.roster, columns, acted(self.last_action))
+        return plain.PlainBattle(self.roster, columns, acted(self.last_action))
 
     def _enemies_act(self) -> None:
         for foe in self.enemies.values():

@@ -1,8 +1,8 @@
-"""SMAC's rules of sight and pay in plain loops, one unit after another: a second opinion.
+"""Observations and rewards of SMAC in plain Python loops, an independent reference.
 
-Written from the facts of oxwhirl's SMAC (layout `smac`) and of MAPPO's version of it, which the
-paper uses (layout `paper`). Of the library only the rosters of the maps and the cells one can walk
-on are used; health, shields, cooldowns and the numbers of the kinds are SMAC's, written down here.
+It follows oxwhirl's SMAC (layout `smac`) and MAPPO's version of it, which the paper uses (layout
+`paper`). Only the teams and the walkable cells of the maps are taken from the package; health,
+shields, cooldowns and the order of unit types are SMAC's, written down here.
 """
 
 import math
@@ -10,27 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fp3o.envs.smac.maps import Group, Map
+from fp3o.envs.smac.maps import Map, UnitGroup
 from fp3o.envs.smac.terrain import terrain
 
 CELLS, MIDDLE = 32, 16.0
-SIGHT, SHOT = 9.0, 6.0
-NOTHING, MOVES = 2, ((0, 1), (0, -1), (1, 0), (-1, 0))
-"""Actions that do not move, and north, south, east and west."""
-SHOTS = NOTHING + len(MOVES)
-"""The first attack."""
+SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
+FIRST_MOVE, MOVES = 2, ((0, 1), (0, -1), (1, 0), (-1, 0))
+"""Index of the first move; north, south, east and west."""
+FIRST_ATTACK = FIRST_MOVE + len(MOVES)
+"""Index of the first attack."""
 
 HEALTH = {
     "marine": 45, "zealot": 100, "stalker": 80, "colossus": 200, "zergling": 35, "baneling": 30,
     "hydralisk": 80, "spine_crawler": 300,
 }  # fmt: skip
 SHIELDS = {"zealot": 50, "stalker": 80, "colossus": 150}
-"""Of the protoss; the teams of other races show none."""
-WAITS = {
+"""Shields of Protoss units; teams of other races have none."""
+MAX_COOLDOWN = {
     "marine": 15, "zealot": 22, "stalker": 35, "colossus": 24, "zergling": 11, "baneling": 1,
     "hydralisk": 10,
 }  # fmt: skip
-"""What cooldowns of allies are divided by."""
+"""Divisors of the cooldowns of allies."""
 
 STALKER_FIRST, ZEALOT_FIRST = {"stalker": 0, "zealot": 1}, {"zealot": 0, "stalker": 1}
 BANES = {"baneling": 0, "zergling": 1}
@@ -40,14 +40,14 @@ NUMBERS = {
     frozenset(BANES): (BANES, BANES),
     frozenset(COLOSSI): (COLOSSI, COLOSSI),
 }
-"""Kinds on our side -> the number of every kind among allies, and among enemies."""
+"""Unit types of the allies -> the index of every type among allies, and among enemies."""
 
 
 @dataclass(frozen=True)
 class Body:
     """A unit."""
 
-    kind: str
+    unit: str
     x: float
     y: float
     hp: float
@@ -56,87 +56,87 @@ class Body:
 
     @property
     def lives(self) -> bool:
-        """Whether it does."""
+        """Whether it is alive."""
         return self.hp > 0
 
     def vitals(self) -> list[float]:
-        """Health, and the shield of who can have one, as parts of the whole."""
-        health = [self.hp / HEALTH[self.kind]]
-        return health + ([self.shield / SHIELDS[self.kind]] if self.kind in SHIELDS else [])
+        """Health, and shield of units that have one, as shares of the maximum."""
+        health = [self.hp / HEALTH[self.unit]]
+        return health + ([self.shield / SHIELDS[self.unit]] if self.unit in SHIELDS else [])
 
     def waits(self) -> list[float]:
-        """The cooldown, as SMAC shows it."""
-        return [self.cooldown / WAITS[self.kind]]
+        """The cooldown as a share of SMAC's maximum."""
+        return [self.cooldown / MAX_COOLDOWN[self.unit]]
 
     def place(self) -> list[float]:
-        """From the middle of the map, in maps."""
+        """Position relative to the centre of the map, in units of its size."""
         return [(self.x - MIDDLE) / CELLS, (self.y - MIDDLE) / CELLS]
 
     def far(self, other: "Body") -> float:
-        """Distance from middle to middle."""
+        """Distance from centre to centre."""
         return math.hypot(other.x - self.x, other.y - self.y)
 
     def towards(self, other: "Body") -> list[float]:
-        """Distance, x and y to another one, in ranges of sight."""
+        """Distance, x and y to another unit, in units of the sight range."""
         away = (self.far(other), other.x - self.x, other.y - self.y)
-        return [part / SIGHT for part in away]
+        return [part / SIGHT_RANGE for part in away]
 
     def sees(self, other: "Body") -> bool:
-        """Whether the other one is near enough; at the very edge it is not."""
-        return self.far(other) < SIGHT
+        """Whether another unit is within the sight range, excluding its edge."""
+        return self.far(other) < SIGHT_RANGE
 
 
 def one_hot(number: int, size: int) -> list[float]:
-    """Zeros but for one place, or for none if it is -1."""
+    """A one-hot vector; all zeros if the index is -1."""
     return [float(place == number) for place in range(size)]
 
 
-class Moment:
-    """A battle at one moment, and what is seen of it."""
+class PlainBattle:
+    """One state of a battle, and its observations."""
 
     def __init__(self, roster: Map, units: Any, last: Sequence[int]) -> None:
-        names = roll(roster.allies) + roll(roster.enemies)
+        names = unit_names(roster.allies) + unit_names(roster.enemies)
         columns = (units.x, units.y, units.hp, units.shield, units.cooldown)
         numbers = zip(*([float(x) for x in column] for column in columns), strict=True)
-        bodies = [Body(kind, *row) for kind, row in zip(names, numbers, strict=True)]
-        count = len(roll(roster.allies))
-        self.roster, self.free = roster, terrain(roster.ground).walkable
+        bodies = [Body(unit, *row) for unit, row in zip(names, numbers, strict=True)]
+        count = len(unit_names(roster.allies))
+        self.roster, self.free = roster, terrain(roster.terrain).walkable
         self.allies, self.enemies = bodies[:count], bodies[count:]
         self.last = [int(action) for action in last]
-        self.numbers = NUMBERS.get(frozenset(ally.kind for ally in self.allies))
+        self.numbers = NUMBERS.get(frozenset(ally.unit for ally in self.allies))
 
     @property
     def actions(self) -> int:
-        """Choices of an agent."""
-        return SHOTS + len(self.enemies)
+        """Number of actions per agent."""
+        return FIRST_ATTACK + len(self.enemies)
 
     def type_of(self, body: Body, ours: bool) -> list[float]:
-        """The one-hot of its kind, on maps where we have several."""
+        """The one-hot unit type, on maps where allies have several."""
         if self.numbers is None:
             return []
         table = self.numbers[0] if ours else self.numbers[1]
-        return one_hot(table[body.kind], len(table))
+        return one_hot(table[body.unit], len(table))
 
     def acted(self, agent: int) -> list[float]:
-        """The one-hot of an agent's last action."""
+        """The one-hot last action of an agent."""
         return one_hot(self.last[agent], self.actions)
 
     def others(self, agent: int) -> list[tuple[int, Body]]:
-        """The allies but one, with their numbers."""
+        """All other allies with their indices."""
         return [(number, ally) for number, ally in enumerate(self.allies) if number != agent]
 
     def open_to(self, body: Body, step: tuple[int, int]) -> bool:
-        """Whether one can walk on the cell that lies a step away."""
+        """Whether the cell one step away is walkable."""
         x, y = int(body.x + step[0]), int(body.y + step[1])
         return 0 <= x < CELLS and 0 <= y < CELLS and bool(self.free[x, y])
 
     def action_mask(self, agent: int) -> list[int]:
-        """What an agent may do."""
+        """Available actions of an agent."""
         me = self.allies[agent]
         if not me.lives:
             return [1] + [0] * (self.actions - 1)
         moves = [int(self.open_to(me, step)) for step in MOVES]
-        shots = [int(foe.lives and me.far(foe) <= SHOT) for foe in self.enemies]
+        shots = [int(foe.lives and me.far(foe) <= SHOOT_RANGE) for foe in self.enemies]
         return [0, 1, *moves, *shots]
 
     def obs(self, layout: str, agent: int) -> list[float]:
@@ -144,15 +144,15 @@ class Moment:
         return self.smac_obs(agent) if layout == "smac" else self.paper_obs(agent)
 
     def state(self, layout: str, agent: int) -> list[float]:
-        """The state an agent's critic sees."""
+        """The state of an agent's critic."""
         return self.smac_state() if layout == "smac" else self.paper_state(agent)
 
     def smac_obs(self, agent: int) -> list[float]:
-        """Moves, enemies, allies, oneself; the dead see zeros."""
+        """Moves, enemies, allies, own features; zeros for dead agents."""
         me, action_mask = self.allies[agent], self.action_mask(agent)
-        row = [float(x) for x in action_mask[NOTHING:SHOTS]]
+        row = [float(x) for x in action_mask[FIRST_MOVE:FIRST_ATTACK]]
         for number, foe in enumerate(self.enemies):
-            about = [float(action_mask[SHOTS + number]), *me.towards(foe), *foe.vitals()]
+            about = [float(action_mask[FIRST_ATTACK + number]), *me.towards(foe), *foe.vitals()]
             row += shown(about + self.type_of(foe, False), foe.lives and me.sees(foe))
         for _, ally in self.others(agent):
             about = [1.0, *me.towards(ally), *ally.vitals(), *self.type_of(ally, True)]
@@ -160,7 +160,7 @@ class Moment:
         return shown(row + me.vitals() + self.type_of(me, True), me.lives)
 
     def smac_state(self) -> list[float]:
-        """Allies, enemies, last actions; the dead are zeros, but not what they did."""
+        """Allies, enemies, last actions; features of dead units are zero, last actions are not."""
         row: list[float] = []
         for ally in self.allies:
             health, *shield = ally.vitals()
@@ -173,21 +173,21 @@ class Moment:
         return row + [x for agent in range(len(self.allies)) for x in self.acted(agent)]
 
     def paper_obs(self, agent: int) -> list[float]:
-        """Allies, enemies, moves, oneself, one's number; the dead see their number only."""
+        """Allies, enemies, moves, own features, index; dead agents observe their index only."""
         me, action_mask = self.allies[agent], self.action_mask(agent)
         row: list[float] = []
         for number, ally in self.others(agent):
             about = [1.0, *me.towards(ally), *ally.vitals(), *self.type_of(ally, True)]
             row += shown(about + self.acted(number), ally.lives and me.sees(ally))
         for number, foe in enumerate(self.enemies):
-            about = [float(action_mask[SHOTS + number]), *me.towards(foe), *foe.vitals()]
+            about = [float(action_mask[FIRST_ATTACK + number]), *me.towards(foe), *foe.vitals()]
             row += shown(about + self.type_of(foe, False), foe.lives and me.sees(foe))
-        row += [float(x) for x in action_mask[NOTHING:SHOTS]]
+        row += [float(x) for x in action_mask[FIRST_MOVE:FIRST_ATTACK]]
         row += [1.0, 0.0, 0.0, 0.0, *me.vitals(), *self.type_of(me, True), *self.acted(agent)]
         return shown(row, me.lives) + one_hot(agent, len(self.allies))
 
     def paper_state(self, agent: int) -> list[float]:
-        """As the observation, with everyone alive, where they stand and how long they wait."""
+        """As the observation, with all living units, positions and cooldowns."""
         me, action_mask = self.allies[agent], self.action_mask(agent)
         row: list[float] = []
         for number, ally in self.others(agent):
@@ -195,46 +195,49 @@ class Moment:
             about += [*ally.place(), *self.type_of(ally, True), *self.acted(number)]
             row += shown(about, ally.lives)
         for number, foe in enumerate(self.enemies):
-            about = [float(action_mask[SHOTS + number]), *me.towards(foe), float(me.sees(foe))]
+            about = [
+                float(action_mask[FIRST_ATTACK + number]),
+                *me.towards(foe),
+                float(me.sees(foe)),
+            ]
             about += [*foe.vitals(), *self.type_of(foe, False), *foe.place()]
             row += shown(about, foe.lives)
-        row += [float(x) for x in action_mask[NOTHING:SHOTS]]
+        row += [float(x) for x in action_mask[FIRST_MOVE:FIRST_ATTACK]]
         row += [1.0, 0.0, 0.0, 0.0, *me.vitals(), *me.place()]
         row += [*self.type_of(me, True), *self.acted(agent)]
         return shown(row, me.lives) + one_hot(agent, len(self.allies))
 
 
-def roll(groups: Sequence[Group]) -> list[str]:
-    """The kind of every unit."""
-    return [group.kind for group in groups for _ in range(group.count)]
+def unit_names(groups: Sequence[UnitGroup]) -> list[str]:
+    """The type of every unit."""
+    return [group.unit for group in groups for _ in range(group.count)]
 
 
 def shown(row: list[float], visible: bool) -> list[float]:
-    """A row, or zeros in its place."""
+    """A row, or zeros of the same length."""
     return row if visible else [0.0] * len(row)
 
 
-def most(roster: Map) -> float:
+def largest_return(roster: Map) -> float:
     """The largest return before scaling: all damage, all kills, the victory."""
-    foes = roll(roster.enemies)
-    return sum(HEALTH[kind] + SHIELDS.get(kind, 0) + 10.0 for kind in foes) + 200.0
+    foes = unit_names(roster.enemies)
+    return sum(HEALTH[unit] + SHIELDS.get(unit, 0) + 10.0 for unit in foes) + 200.0
 
 
-def episode_metrics(before: Moment, after: Moment, steps: int) -> tuple[float, bool, bool]:
-    """The reward of a step, whether the battle is over, and whether it is stopped undecided.
-
-    `steps` have been taken, this one included.
-    """
-    earned = 0.0
+def reward_and_ends(
+    before: PlainBattle, after: PlainBattle, steps: int
+) -> tuple[float, bool, bool]:
+    """The reward of a step, terminated, truncated; `steps` includes this one."""
+    reward = 0.0
     for was, now in zip(before.enemies, after.enemies, strict=True):
         if was.lives and now.lives:
-            earned += (was.hp + was.shield) - (now.hp + now.shield)
+            reward += (was.hp + was.shield) - (now.hp + now.shield)
         elif was.lives:
-            earned += was.hp + was.shield + 10.0
-    earned = abs(earned)
+            reward += was.hp + was.shield + 10.0
+    reward = abs(reward)
     ours, theirs = (any(body.lives for body in side) for side in (after.allies, after.enemies))
     if ours and not theirs:
-        earned += 200.0
+        reward += 200.0
     over = not (ours and theirs)
-    late = not over and steps >= after.roster.limit
-    return earned / (most(after.roster) / 20.0), over, late
+    late = not over and steps >= after.roster.max_episode_steps
+    return reward / (largest_return(after.roster) / 20.0), over, late

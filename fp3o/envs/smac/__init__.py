@@ -1,1 +1,20 @@
-"""SMAC-style battles in JAX: the published maps and rules, on an own simulator."""
+"""SMAC in JAX: the published maps and rules of the StarCraft Multi-Agent Challenge.
+
+Every map is an `Env` of pure functions, so thousands of battles run in one program on an
+accelerator. Unit statistics, maps, observations, rewards and action masks are those of SMAC; the
+battle itself is simulated here, without StarCraft II. `fp3o.envs.starcraft2` runs the same maps in
+the game.
+
+| module         | contents                                                            |
+|----------------|---------------------------------------------------------------------|
+| `env`          | `SmacEnv`: actions, rewards, ends of episodes                       |
+| `simulator`    | the battle: targets, movement, collisions, weapons, damage          |
+| `observations` | `ObservationBuilder`: observations, states and action masks         |
+| `host_layout`  | the paper's observations in NumPy, for StarCraft II                 |
+| `maps`         | the published maps: teams and initial positions                     |
+| `units`        | statistics of the unit types                                        |
+| `terrain`      | walkable cells, distances to walls, routes (`terrain_data`: levels) |
+| `scripted`     | scripted teams, the baselines                                       |
+| `tasks`        | tasks and presets                                                   |
+| `render`       | images of battles                                                   |
+"""

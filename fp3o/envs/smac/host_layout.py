@@ -1,76 +1,81 @@
-"""The paper's layout of observations in NumPy, for games that are not ours.
+"""The paper's layout of observations in NumPy, for StarCraft II itself.
 
-The same numbers in the same order as `sight.Eyes` gives in the layout `paper`. Worker processes
-import this, so it needs NumPy only.
+The features and their order are those of `ObservationBuilder` in the layout `paper`. Worker
+processes import this module, so it needs NumPy only.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-SIGHT = 9.0
-"""How far every agent sees."""
-MOVES = slice(2, 6)
-"""The actions that move."""
+from fp3o.envs.smac.units import SIGHT_RANGE
+
+MOVE_ACTIONS = slice(2, 6)
+"""Indices of the move actions."""
 
 
-class Side(NamedTuple):
-    """The `u` units of one side, dead ones included."""
+class SideFeatures(NamedTuple):
+    """Features of the `u` units of one side, including dead ones."""
 
-    spot: np.ndarray
-    """(u, 2): where they are, in cells."""
-    place: np.ndarray
-    """(u, 2): from the middle of the map, in maps."""
-    vitals: np.ndarray
-    """(u, 1) or (u, 2): health, and shield where the side has them, as parts of the whole."""
+    cell: np.ndarray
+    """(u, 2): positions in cells."""
+    position: np.ndarray
+    """(u, 2): positions relative to the centre of the map, in units of its size."""
+    health: np.ndarray
+    """(u, 1) or (u, 2): health, and shield if the side has shields, as shares of the maximum."""
     types: np.ndarray
-    """(u, b): one-hots of their kinds, of no length if they are all alike."""
+    """(u, b): one-hot unit types, of length 0 if all units are of one type."""
     alive: np.ndarray
     """(u,)"""
 
 
-def paper(
-    ours: Side, theirs: Side, waits: np.ndarray, action_mask: np.ndarray, acted: np.ndarray
+def paper_layout(
+    ours: SideFeatures,
+    theirs: SideFeatures,
+    cooldowns: np.ndarray,
+    action_mask: np.ndarray,
+    acted: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Observations and states of all agents, `(n, f)` each.
 
-    `waits` are the agents' cooldowns as parts of the whole, `acted` one-hots of their last actions.
+    `cooldowns` are shares of the maximum, `acted` one-hot encodings of the last actions.
     """
     ally, enemy = _relations(ours, ours), _relations(ours, theirs)
-    near, foe_near = _near(ally, ours), _near(enemy, theirs)
-    lives, foe_lives = ours.alive[None, :, None], theirs.alive[None, :, None]
-    shots, moves = action_mask[:, MOVES.stop :, None], action_mask[:, MOVES]
-    me = np.repeat(np.eye(1, 4), len(action_mask), 0)
+    near, enemy_near = _visible(ally, ours), _visible(enemy, theirs)
+    alive, enemy_alive = ours.alive[None, :, None], theirs.alive[None, :, None]
+    attacks, moves = action_mask[:, MOVE_ACTIONS.stop :, None], action_mask[:, MOVE_ACTIONS]
+    agent = np.repeat(np.eye(1, 4), len(action_mask), 0)
     obs = (
-        _others(_join(near, ally, ours.vitals, ours.types, acted) * near),
-        _flat(_join(shots, enemy, theirs.vitals, theirs.types) * foe_near),
+        _others(_join(near, ally, ours.health, ours.types, acted) * near),
+        _flat(_join(attacks, enemy, theirs.health, theirs.types) * enemy_near),
         moves,
-        np.hstack([me, ours.vitals, ours.types, acted]),
+        np.hstack([agent, ours.health, ours.types, acted]),
     )
-    about = ours.vitals, ours.place, ours.types, acted
+    own = ours.health, ours.position, ours.types, acted
+    enemies = _join(attacks, enemy, enemy_near, theirs.health, theirs.types, theirs.position)
     state = (
-        _others(_join(near, ally, waits[:, None], *about) * lives),
-        _flat(_join(shots, enemy, foe_near, theirs.vitals, theirs.types, theirs.place) * foe_lives),
+        _others(_join(near, ally, cooldowns[:, None], *own) * alive),
+        _flat(enemies * enemy_alive),
         moves,
-        np.hstack([me, *about]),
+        np.hstack([agent, *own]),
     )
-    return _finished(obs, ours.alive), _finished(state, ours.alive)
+    return _with_index(obs, ours.alive), _with_index(state, ours.alive)
 
 
-def _relations(ours: Side, others: Side) -> np.ndarray:
-    """(n, u, 3): distance, x and y from every agent, in ranges of sight."""
-    away = others.spot[None] - ours.spot[:, None]
-    far = np.hypot(away[..., :1], away[..., 1:])
-    return np.concatenate([far, away], -1) / SIGHT
+def _relations(ours: SideFeatures, others: SideFeatures) -> np.ndarray:
+    """(n, u, 3): distance, x and y from every agent, in units of the sight range."""
+    away = others.cell[None] - ours.cell[:, None]
+    distance = np.hypot(away[..., :1], away[..., 1:])
+    return np.concatenate([distance, away], -1) / SIGHT_RANGE
 
 
-def _near(relations: np.ndarray, others: Side) -> np.ndarray:
-    """(n, u, 1): who is alive and in sight."""
+def _visible(relations: np.ndarray, others: SideFeatures) -> np.ndarray:
+    """(n, u, 1): units that are alive and within the sight range."""
     return (relations[..., :1] < 1.0) & others.alive[None, :, None]
 
 
 def _join(*parts: Any) -> np.ndarray:
-    """Features `(n, u, f)` side by side; what all agents see alike is given as `(u, f)`."""
+    """Features `(n, u, f)` side by side; those equal for all agents are given as `(u, f)`."""
     rows, units = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     return np.concatenate([np.broadcast_to(x, (rows, units, x.shape[-1])) for x in parts], -1)
 
@@ -80,12 +85,12 @@ def _flat(features: np.ndarray) -> np.ndarray:
 
 
 def _others(features: np.ndarray) -> np.ndarray:
-    """Of all agents but oneself."""
+    """The features of all agents except the agent itself."""
     n = len(features)
     return features[~np.eye(n, dtype=bool)].reshape(n, -1)
 
 
-def _finished(parts: tuple[np.ndarray, ...], alive: np.ndarray) -> np.ndarray:
-    """With the agent's number at the end, which is all that is left of the dead."""
+def _with_index(parts: tuple[np.ndarray, ...], alive: np.ndarray) -> np.ndarray:
+    """Append the agent's one-hot index; everything else is zero for dead agents."""
     body = np.hstack(parts) * alive[:, None]
     return np.hstack([body, np.eye(len(alive))]).astype(np.float32)

@@ -177,5 +177,7 @@ def _fits(
     x: float, y: float, size: float, placed: list[tuple[float, float, float]], free: np.ndarray
 ) -> bool:
     corners = [(x + dx, y + dy) for dx in (-size, size) for dy in (-size, size)]
-    inside = all(0 <= a < MAP_SIZE and 0 <= b < MAP_SIZE and free[int(a), int(b)] for a, b in corners)
+    inside = all(
+        0 <= a < MAP_SIZE and 0 <= b < MAP_SIZE and free[int(a), int(b)] for a, b in corners
+    )
     return inside and all(np.hypot(x - a, y - b) >= size + s for a, b, s in placed)

@@ -1,89 +1,93 @@
-"""Teams that follow a rule: what learning is compared with."""
-
-from typing import Any
+"""Scripted teams for SMAC, the baselines of learned policies."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.envs.smac.env import SmacEnv, State
-from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
+from fp3o.envs.smac.env import SmacEnv, SmacState
+from fp3o.envs.smac.observations import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
 from fp3o.envs.task import Baseline
 
+STOP_ACTION = 1
 
-def baselines(game: SmacEnv) -> tuple[Baseline, ...]:
+KITE_COOLDOWN, KITE_DISTANCE = 4, 3.5
+"""Kiting steps back while the cooldown is above this and an enemy is closer than this."""
+
+
+def smac_baselines(env: SmacEnv) -> tuple[Baseline, ...]:
     """The scripted policies of an environment."""
     return (
         Baseline(
             "random", "random actions", "any available action, all equally likely",
-            lambda state, key: at_random(game, state, key),
+            lambda state, key: random_actions(env, state, key),
         ),
         Baseline(
             "nearest", "attack the nearest", "every unit attacks the nearest enemy",
-            lambda state, key: attack(game, state, _away(game, state)),
+            lambda state, key: _attack(env, state, _distances(env, state)),
         ),
         Baseline(
             "focus", "focus fire", "every unit attacks the weakest enemy in range",
-            lambda state, key: attack(game, state, _weakness(game, state)),
+            lambda state, key: _attack(env, state, _remaining_health(env, state)),
         ),
         Baseline(
             "kite", "kiting", "attacks, and steps back while the weapon is not ready",
-            lambda state, key: kite(game, state),
+            lambda state, key: _kite(env, state),
         ),
     )  # fmt: skip
 
 
-def at_random(game: SmacEnv, state: State, key: PRNGKeyArray) -> Int[Array, "a 1"]:
-    """Any legal action."""
-    action_mask = game.eyes.action_mask(state.units)
+def random_actions(env: SmacEnv, state: SmacState, key: PRNGKeyArray) -> Int[Array, "a 1"]:
+    """Sample available actions uniformly."""
+    action_mask = env.observations.action_mask(state.units)
     return jax.random.categorical(key, jnp.where(action_mask, 0.0, -jnp.inf))[:, None]
 
 
-def attack(game: SmacEnv, state: State, dislike: Float[Array, "a v"]) -> Int[Array, "a 1"]:
-    """The least disliked enemy in range; without one, towards the nearest."""
-    action_mask = game.eyes.action_mask(state.units)
-    shots = action_mask[:, FIRST:]
-    target = jnp.where(shots, dislike, jnp.inf).argmin(1)
-    walk = _walk(game, state, action_mask, towards=True)
-    return _alive(action_mask, jnp.where(shots.any(1), FIRST + target, walk))
+def _attack(env: SmacEnv, state: SmacState, cost: Float[Array, "a v"]) -> Int[Array, "a 1"]:
+    """Attack the enemy in range with the lowest cost; without one, approach the nearest."""
+    action_mask = env.observations.action_mask(state.units)
+    in_range = action_mask[:, FIRST_ATTACK:]
+    target = jnp.where(in_range, cost, jnp.inf).argmin(1)
+    walk = _walk(env, state, action_mask, towards=True)
+    return _only_alive(action_mask, jnp.where(in_range.any(1), FIRST_ATTACK + target, walk))
 
 
-def kite(game: SmacEnv, state: State) -> Int[Array, "a 1"]:
-    """Shoot what is near, and step back while the weapon is not ready."""
-    action_mask = game.eyes.action_mask(state.units)
-    n = game.battle.num_allies
-    waits = state.units.cooldown[:n] > 4
-    pressed = _away(game, state).min(1) < 3.5
-    back = _walk(game, state, action_mask, towards=False)
-    shoot = attack(game, state, _away(game, state))[:, 0]
-    return _alive(action_mask, jnp.where(waits & pressed, back, shoot))
+def _kite(env: SmacEnv, state: SmacState) -> Int[Array, "a 1"]:
+    """Attack the nearest enemy, and step back from close ones while the weapon is not ready."""
+    action_mask = env.observations.action_mask(state.units)
+    n = env.battle.num_allies
+    waits = state.units.cooldown[:n] > KITE_COOLDOWN
+    pressed = _distances(env, state).min(1) < KITE_DISTANCE
+    back = _walk(env, state, action_mask, towards=False)
+    attack = _attack(env, state, _distances(env, state))[:, 0]
+    return _only_alive(action_mask, jnp.where(waits & pressed, back, attack))
 
 
-def _alive(action_mask: Bool[Array, "a c"], action: Any) -> Int[Array, "a 1"]:
+def _only_alive(action_mask: Bool[Array, "a c"], action: Int[Array, " a"]) -> Int[Array, "a 1"]:
+    """Dead agents do nothing, action 0."""
     return jnp.where(action_mask[:, 0], 0, action)[:, None]
 
 
-def _away(game: SmacEnv, state: State) -> Float[Array, "a v"]:
-    """Distances to the living enemies."""
-    n, units = game.battle.num_allies, state.units
+def _distances(env: SmacEnv, state: SmacState) -> Float[Array, "a v"]:
+    """Distances to all enemies; infinite for dead ones."""
+    n, units = env.battle.num_allies, state.units
     gap = jnp.hypot(units.x[:n, None] - units.x[None, n:], units.y[:n, None] - units.y[None, n:])
     return jnp.where(units.hp[None, n:] > 0, gap, jnp.inf)
 
 
-def _weakness(game: SmacEnv, state: State) -> Float[Array, "a v"]:
-    """What is left of each enemy; of equals the nearer one."""
-    left = (state.units.hp + state.units.shield)[game.battle.num_allies :]
-    return left[None] + 1e-2 * _away(game, state)
+def _remaining_health(env: SmacEnv, state: SmacState) -> Float[Array, "a v"]:
+    """Remaining health and shield of every enemy; ties go to the nearer one."""
+    left = (state.units.hp + state.units.shield)[env.battle.num_allies :]
+    return left[None] + 1e-2 * _distances(env, state)
 
 
 def _walk(
-    game: SmacEnv, state: State, action_mask: Bool[Array, "a c"], towards: bool
+    env: SmacEnv, state: SmacState, action_mask: Bool[Array, "a c"], towards: bool
 ) -> Int[Array, " a"]:
-    """The legal move that leads most towards the nearest enemy, or away from it; else stop."""
-    n, units = game.battle.num_allies, state.units
-    nearest = n + _away(game, state).argmin(1)
+    """The available move that leads most towards or away from the nearest enemy, or stop."""
+    n, units = env.battle.num_allies, state.units
+    nearest = n + _distances(env, state).argmin(1)
     way = jnp.stack([units.x[nearest] - units.x[:n], units.y[nearest] - units.y[:n]], -1)
-    gain = way @ jnp.asarray(HEADINGS.T, way.dtype) * (1.0 if towards else -1.0)
-    moves = action_mask[:, STILL:FIRST]
+    gain = way @ jnp.asarray(MOVE_DIRECTIONS.T, way.dtype) * (1.0 if towards else -1.0)
+    moves = action_mask[:, FIRST_MOVE:FIRST_ATTACK]
     best = jnp.where(moves, gain, -jnp.inf).argmax(1)
-    return jnp.where(moves.any(1), STILL + best, 1)
+    return jnp.where(moves.any(1), FIRST_MOVE + best, STOP_ACTION)

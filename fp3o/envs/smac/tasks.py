@@ -1,37 +1,37 @@
-"""The SMAC-style tasks and their presets."""
+"""The SMAC tasks and their presets."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from fp3o.envs.api import Env
-from fp3o.envs.smac import maps as battles
-from fp3o.envs.task import Family, Baseline, Preset, Task
+from fp3o.envs.smac.maps import LAYOUTS, MAPS, SMAC, map_summary, num_agents
+from fp3o.envs.task import Baseline, Family, Preset, Task
 
 
-def _skirmish(name: str) -> Task | None:
-    """A battle of the published maps in the simulator."""
-    if name not in battles.MAPS:
+def _task(name: str) -> Task | None:
+    """The task of a published map."""
+    if name not in MAPS:
         return None
     return Task(
-        f"{battles.FAMILY}/{name}", battles.summary(name), partial(_battle, name),
-        battles.LAYOUTS, _rules, battle(name, battles.agents(name)),
+        f"{SMAC}/{name}", map_summary(name), partial(_env, name), LAYOUTS, _baselines,
+        smac_presets(name),
     )  # fmt: skip
 
 
-def _battle(name: str, variant: str) -> Env:
+def _env(name: str, variant: str) -> Env:
     from fp3o.envs.smac.env import smac_env
 
     return smac_env(name, variant)
 
 
-def _rules(game: Any) -> Sequence[Baseline]:
-    from fp3o.envs.smac.scripted import baselines
+def _baselines(env: Any) -> Sequence[Baseline]:
+    from fp3o.envs.smac.scripted import smac_baselines
 
-    return baselines(game)
+    return smac_baselines(env)
 
 
-BATTLES: Preset = {
+_COMMON: Preset = {
     "variant": "paper",
     "num_envs": 8,
     "rollout": 400,
@@ -41,7 +41,7 @@ BATTLES: Preset = {
     "gru_size": 64,
     "sequence_length": 10,
     "output_gain": 0.01,
-    # The paper's observations end in the agent's one-hot.
+    # The paper's observations end in the agent's one-hot index.
     "agent_id": False,
     "actor_lr": 5e-4,
     "critic_lr": 5e-4,
@@ -56,9 +56,9 @@ BATTLES: Preset = {
     "eval_every": 25,
     "eval_episodes": 32,
 }
-"""What battles have in common."""
+"""Settings common to all maps."""
 
-MILLIONS: Mapping[str, tuple[int, int, int]] = {
+_MILLION_STEPS: Mapping[str, tuple[int, int, int]] = {
     "bane_vs_bane": (2, 2, 2),
     "2c_vs_64zg": (5, 5, 5),
     "3s5z": (5, 5, 5),
@@ -71,31 +71,31 @@ MILLIONS: Mapping[str, tuple[int, int, int]] = {
 }
 """Map -> the paper's millions of steps under full, partial and no sharing; 10 for other maps."""
 
-WITHOUT_MEMORY = ("corridor", "6h_vs_8z")
+_FEED_FORWARD_MAPS = ("corridor", "6h_vs_8z")
 """Maps on which the paper's networks have no GRU."""
 
-CAREFUL = ("5m_vs_6m", "3s5z_vs_3s6z")
+_SMALL_CLIP_MAPS = ("5m_vs_6m", "3s5z_vs_3s6z")
 """Maps on which ratios are clipped at 0.05 instead of 0.2."""
 
-MANY: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every": 10}
-"""Battles on an accelerator: short rollouts of many environments, four times the paper's batch."""
+_MANY_ENVS: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every": 10}
+"""For accelerators: short rollouts of many environments, four times the paper's batch."""
 
 
-def battle(name: str, agents: int) -> Mapping[str, Preset]:
-    """The presets of a map: the paper's, and the same for many environments at once."""
-    clip = 0.05 if name in CAREFUL else 0.2
-    memory = {"gru_size": 0, "sequence_length": 1} if name in WITHOUT_MEMORY else {}
-    sharings = {"full": {}, "partial": {"head_lr_factor": float(agents)}, "none": {}}
+def smac_presets(name: str) -> Mapping[str, Preset]:
+    """The presets of a map: those of the paper, and the same with many environments."""
+    settings = {**_COMMON, "clip_range": 0.05 if name in _SMALL_CLIP_MAPS else 0.2}
+    if name in _FEED_FORWARD_MAPS:
+        settings |= {"gru_size": 0, "sequence_length": 1}
+    sharings = {"full": {}, "partial": {"head_lr_factor": float(num_agents(name))}, "none": {}}
     presets = {}
-    for kind, more in (("paper", {}), ("many", MANY)):
+    for preset, scale in (("paper", {}), ("many", _MANY_ENVS)):
         for millions, (sharing, extra) in zip(
-            MILLIONS.get(name, (10, 10, 10)), sharings.items(), strict=True
+            _MILLION_STEPS.get(name, (10, 10, 10)), sharings.items(), strict=True
         ):
-            presets[kind if sharing == "full" else f"{kind}-{sharing}"] = {
-                **BATTLES, "clip_range": clip, **memory, **extra, **more, "sharing": sharing,
-                "steps": millions * 1_000_000,
+            presets[preset if sharing == "full" else f"{preset}-{sharing}"] = {
+                **settings, **extra, **scale, "sharing": sharing, "steps": millions * 1_000_000,
             }  # fmt: skip
     return presets
 
 
-FAMILIES = (Family(battles.FAMILY, "SMAC-style battles", _skirmish, (*battles.MAPS,)),)
+FAMILIES = (Family(SMAC, "SMAC-style battles", _task, (*MAPS,)),)

@@ -43,7 +43,9 @@ class Terrain:
     def over_cliffs(self) -> np.ndarray:
         """Cells for units that step over cliffs: all ground without void next to it."""
         padded = np.pad(self.level > 0, 1, mode="edge")
-        parts = [padded[1 + x : 1 + x + MAP_SIZE, 1 + y : 1 + y + MAP_SIZE] for x, y in COMPASS.tolist()]
+        parts = [
+            padded[1 + x : 1 + x + MAP_SIZE, 1 + y : 1 + y + MAP_SIZE] for x, y in COMPASS.tolist()
+        ]
         return np.logical_and.reduce([self.level > 0, *parts])
 
     @cached_property
@@ -84,7 +86,11 @@ def clearance(free: np.ndarray) -> np.ndarray:
     outside, inside = (_nearest(points, cells) for cells in (~free, free))
     distance = np.where(outside[0] > 0, outside[0], -inside[0])
     direction = np.where((outside[0] > 0)[:, None], outside[1], -inside[1])
-    return np.concatenate([distance[:, None], direction], 1).T.reshape(3, count, count).astype(np.float32)
+    return (
+        np.concatenate([distance[:, None], direction], 1)
+        .T.reshape(3, count, count)
+        .astype(np.float32)
+    )
 
 
 def _nearest(points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +131,9 @@ def path_lengths(free: np.ndarray) -> np.ndarray:
 
 def _beside(table: np.ndarray, x: int, y: int, fill: float) -> np.ndarray:
     """The rows of the neighbouring cells."""
-    grid = np.pad(table.reshape(MAP_SIZE, MAP_SIZE, -1), ((1, 1), (1, 1), (0, 0)), constant_values=fill)
+    grid = np.pad(
+        table.reshape(MAP_SIZE, MAP_SIZE, -1), ((1, 1), (1, 1), (0, 0)), constant_values=fill
+    )
     return grid[1 + x : 1 + x + MAP_SIZE, 1 + y : 1 + y + MAP_SIZE].reshape(table.shape)
 
 

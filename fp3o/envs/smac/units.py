@@ -12,7 +12,7 @@ LOOPS_PER_SECOND = 16
 PERIOD_NOISE = (-0.0625, 0.125)
 """Range of the uniform noise added to the time between two attacks, in seconds."""
 SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
-"""Distances within which SMAC's agents observe units and may be ordered to attack, for all types."""
+"""Distances within which agents observe units and may attack, for all unit types."""
 SCAN_RANGE = 5.0
 """Distance within which a unit finds targets by itself, if its weapon range is not larger."""
 RANGE_SLOP = 1.0
@@ -70,14 +70,14 @@ class UnitType:
     """SMAC's divisor of the cooldown in observations."""
 
 
-LIGHT = frozenset({"light", "biological"})
-ZERG_REGENERATION = 0.2734
+_LIGHT = frozenset({"light", "biological"})
+_ZERG = 0.2734
 """Health points per second that Zerg units regenerate."""
 
 UNIT_TYPES: Mapping[str, UnitType] = {
-    "marine": UnitType(45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, LIGHT),
+    "marine": UnitType(45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, _LIGHT),
     "zealot": UnitType(
-        100, 8, 1.2, 0.0, 0.1, 2.25, 0.5, 0.375, LIGHT, shield=50, armour=1, second_hit=0.28,
+        100, 8, 1.2, 0.0, 0.1, 2.25, 0.5, 0.375, _LIGHT, shield=50, armour=1, second_hit=0.28,
         max_cooldown=22,
     ),
     "stalker": UnitType(
@@ -85,14 +85,14 @@ UNIT_TYPES: Mapping[str, UnitType] = {
         shield=80, armour=1, bonus={"armoured": 4}, missile_speed=18.75, max_cooldown=35,
     ),
     "zergling": UnitType(
-        35, 5, 0.696, 0.167, 0.1, 2.9531, 0.375, 0.375, LIGHT, regeneration=ZERG_REGENERATION, max_cooldown=11,
+        35, 5, 0.696, 0.167, 0.1, 2.9531, 0.375, 0.375, _LIGHT, regeneration=_ZERG, max_cooldown=11,
     ),
     "baneling": UnitType(
         30, 20, 0.833, 0.0, 0.25, 2.5, 0.375, 0.375, frozenset({"biological"}),
-        bonus={"light": 15}, blast=2.2, regeneration=ZERG_REGENERATION, max_cooldown=1,
+        bonus={"light": 15}, blast=2.2, regeneration=_ZERG, max_cooldown=1,
     ),
     "hydralisk": UnitType(
-        80, 12, 0.83, 0.208, 5, 2.25, 0.625, 0.5, LIGHT, missile_speed=40, regeneration=ZERG_REGENERATION,
+        80, 12, 0.83, 0.208, 5, 2.25, 0.625, 0.5, _LIGHT, missile_speed=40, regeneration=_ZERG,
         max_cooldown=10,
     ),
     "colossus": UnitType(
@@ -103,7 +103,7 @@ UNIT_TYPES: Mapping[str, UnitType] = {
     "spine_crawler": UnitType(
         300, 25, 1.6, 0.3332, 7, 0.0, 0.875, 0.875, frozenset({"armoured", "biological"}),
         # Its arm accelerates: 24 cells per second over 4 cells, 29 over 7.
-        armour=2, bonus={"armoured": 5}, missile_speed=27, regeneration=ZERG_REGENERATION, range_slop=0.0,
+        armour=2, bonus={"armoured": 5}, missile_speed=27, regeneration=_ZERG, range_slop=0.0,
     ),
 }  # fmt: skip
 """Unit types by name. `max_cooldown` of stalker and colossus look exchanged in SMAC; kept here."""

@@ -8,7 +8,7 @@ from functools import cache
 
 from fp3o.envs.api import HostEnv
 from fp3o.envs.smac.env import smac_env
-from fp3o.envs.smac.maps import LAYOUTS, MAPS, REAL
+from fp3o.envs.smac.maps import LAYOUTS, MAPS, STARCRAFT2
 from fp3o.envs.starcraft2.install import require_starcraft2
 from fp3o.envs.starcraft2.worker import MakeSmac
 from fp3o.envs.workers.pool import WorkerPool
@@ -33,7 +33,7 @@ class StarCraft2(HostEnv):
         if self.layout not in LAYOUTS:
             raise SettingError(f"unknown layout {self.layout!r}: {nearest(self.layout, LAYOUTS)}")
         simulated = smac_env(self.name, self.layout).spec
-        return replace(simulated, name=f"{REAL}/{self.name}:{self.layout}")
+        return replace(simulated, name=f"{STARCRAFT2}/{self.name}:{self.layout}")
 
     @property
     def max_episode_steps(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs.smac.host_layout import Side, paper
+from fp3o.envs.smac.host_layout import SideFeatures, paper_layout
 from fp3o.envs.workers.protocol import StepReply, WorkerEnv
 
 
@@ -95,9 +95,10 @@ class SmacWorker(WorkerEnv):
         env, agents = self._env, _units(self._env.agents)
         cooldowns = [unit.weapon_cooldown / env.unit_max_cooldown(unit) for unit in agents]
         ours, theirs = self._side(agents, True), self._side(_units(env.enemies), False)
-        return paper(ours, theirs, np.array(cooldowns), action_mask, np.asarray(env.last_action))
+        acted = np.asarray(env.last_action)
+        return paper_layout(ours, theirs, np.array(cooldowns), action_mask, acted)
 
-    def _side(self, units: list[Any], ally: bool) -> Side:
+    def _side(self, units: list[Any], ally: bool) -> SideFeatures:
         env = self._env
         position = np.array([(unit.pos.x, unit.pos.y) for unit in units])
         centre = np.array([env.map_x, env.map_y]) / 2
@@ -108,7 +109,7 @@ class SmacWorker(WorkerEnv):
         if env.unit_type_bits:
             ids = [env.get_unit_type_id(unit, ally) for unit in units]
             types[np.arange(len(units)), ids] = 1.0
-        return Side(
+        return SideFeatures(
             position,
             (position - centre) / [env.max_distance_x, env.max_distance_y],
             np.array(vitals).T,

@@ -1,4 +1,4 @@
-"""Battles as tasks: named, with presets, trained and judged by their outcomes, watched."""
+"""SMAC as tasks: presets, training, evaluation with episode metrics, rendering."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 import fp3o
 from fp3o.cli.main import main
 from fp3o.envs.registry import TASKS, get_task
-from fp3o.envs.smac.env import OUTCOMES, smac_env
+from fp3o.envs.smac.env import EPISODE_METRICS, smac_env
 from fp3o.envs.smac.maps import MAPS
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.runs import run as runner
@@ -33,36 +33,32 @@ PUBLISHED = {
     "10m_vs_11m": (0.2, 64, (8, None, None)),
     "3s5z_vs_3s6z": (0.05, 64, (12, None, None)),
 }
-"""The paper's clip, size of the GRU, and millions of steps by sharing, map by map."""
+"""The paper's clip range, GRU size, and millions of steps per sharing, by map."""
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_paper_presets_are_the_published_ones(name: str) -> None:
-    """Every map and sharing; what all maps share; many environments change nothing else."""
+    """For every map and sharing; the presets `many` differ in the number of environments only."""
     clip, recurrent, millions = PUBLISHED[name]
-    kinds = zip(("paper", "paper-partial", "paper-none"), millions, strict=True)
-    for kind, steps in kinds:
-        plan = RunConfig.from_preset(f"smac/{name}", kind)
-        hparams, config = plan.learner.hyperparameters, plan.learner
+    presets = zip(("paper", "paper-partial", "paper-none"), millions, strict=True)
+    for preset, steps in presets:
+        run_config = RunConfig.from_preset(f"smac/{name}", preset)
+        hparams, config = run_config.learner.hyperparameters, run_config.learner
         assert (hparams.clip_range, config.gru_size) == (clip, recurrent)
         assert (hparams.actor_lr, hparams.critic_lr, hparams.entropy_coef) == (5e-4, 5e-4, 0.01)
         assert (hparams.gamma, hparams.gae_lambda, hparams.huber_delta) == (0.99, 0.95, 10.0)
-        assert (config.num_envs, config.rollout, config.epochs, config.minibatches) == (
-            8,
-            400,
-            5,
-            1,
-        )
-        assert (plan.seeds, plan.eval_episodes) == (5, 32)
-        assert steps is None or plan.steps == steps * 1_000_000
-        assert config.sharing == {"paper": "full"}.get(kind, kind.removeprefix("paper-"))
-        many = RunConfig.from_preset(f"smac/{name}", kind.replace("paper", "many"))
+        sizes = config.num_envs, config.rollout, config.epochs, config.minibatches
+        assert sizes == (8, 400, 5, 1)
+        assert (run_config.seeds, run_config.eval_episodes) == (5, 32)
+        assert steps is None or run_config.steps == steps * 1_000_000
+        assert config.sharing == {"paper": "full"}.get(preset, preset.removeprefix("paper-"))
+        many = RunConfig.from_preset(f"smac/{name}", preset.replace("paper", "many"))
         assert many.learner.num_envs > 100
-        assert (many.steps, many.learner.hyperparameters) == (plan.steps, hparams)
+        assert (many.steps, many.learner.hyperparameters) == (run_config.steps, hparams)
 
 
 def test_all_maps_are_tasks() -> None:
-    """In the simulator and in the game, with the same spaces; a wrong name says the nearest."""
+    """In the simulator and in StarCraft II, with the same variants; errors name the nearest map."""
     for name in MAPS:
         ours, real = TASKS[f"smac/{name}"], get_task(f"starcraft2/{name}")
         assert ours.max_episode_steps() == real.max_episode_steps() == MAPS[name].limit
@@ -72,33 +68,33 @@ def test_all_maps_are_tasks() -> None:
         get_task("smac/5m_vs_7m")
 
 
-def test_an_outcome_is_that_of_the_ended_episode() -> None:
-    """A battle that ends is told as it ended; the next one begins with nobody fallen."""
-    game = smac_env("3m", "paper")
-    env = VmapEnv(game, 2)
+def test_episode_metrics_are_those_of_the_ended_episode() -> None:
+    """Metrics are read before the reset; in the next episode all units are alive."""
+    env = VmapEnv(smac_env("3m", "paper"), 2)
     (state, keys), _ = env.reset(jax.random.key(0))
     hp = state.units.hp.at[0, 3:].set(jnp.asarray([1e-3, 0.0, 0.0])).at[1, :3].set(0.0)
     units = state.units._replace(hp=hp, x=state.units.x.at[0, 3].set(state.units.x[0, 0] + 3))
     units = units._replace(y=units.y.at[0, 3].set(units.y[0, 0]))
     action = jnp.zeros((2, 3, 1), int).at[0, 0, 0].set(6)
     state, now = jax.jit(env.step)((state._replace(units=units), keys), action)
-    assert OUTCOMES == ("won", "dead_allies", "dead_enemies")
+    assert EPISODE_METRICS == ("won", "dead_allies", "dead_enemies")
     np.testing.assert_array_equal(now.terminated, [True, True])
     np.testing.assert_array_equal(now.episode_metrics, [[1, 0, 3], [0, 3, 0]])
     assert (state[0].units.hp > 0).all()
 
 
-def test_wins_are_counted_in_training_and_judging() -> None:
-    """The means of an iteration are of battles that ended in it; those judged are all counted."""
-    plan = RunConfig.from_preset("smac/3m", "many").with_settings({**SMALL, "algorithm": "mappo"})
-    program = make_program(plan)
+def test_wins_are_counted_in_training_and_evaluation() -> None:
+    """Training reports means over the episodes that ended; evaluation reports every episode."""
+    run_config = RunConfig.from_preset("smac/3m", "many")
+    run_config = run_config.with_settings({**SMALL, "algorithm": "mappo"})
+    program = make_program(run_config)
     state, metrics = program.iterate(program.init(0))
     assert (metrics["episodes"] > 0).all()
     assert ((metrics["episode_won"] >= 0) & (metrics["episode_won"] <= 1)).all()
     assert (metrics["episode_dead_allies"] > 0).all()
-    played = evaluate_params(program, plan, state.learner.actor, 3, (4,))
-    assert played.returns.shape == (2, 3)
-    won, ours, theirs = np.moveaxis(np.asarray(played.episode_metrics), -1, 0)
+    episodes = evaluate_params(program, run_config, state.learner.actor, 3, (4,))
+    assert episodes.returns.shape == (2, 3)
+    won, ours, theirs = np.moveaxis(np.asarray(episodes.episode_metrics), -1, 0)
     np.testing.assert_array_equal(won == 1, (theirs == 3) & (ours < 3))
 
 
@@ -106,21 +102,21 @@ def test_wins_are_counted_in_training_and_judging() -> None:
 def test_a_run_of_battles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Trained, judged beside scripted teams, filmed."""
+    """Train, evaluate with baselines, render."""
     monkeypatch.setattr(runner, "report", lambda *_: None)
     run = fp3o.train(
         "smac/3s5z", preset="many", out=tmp_path / "run", steps=240, progress="quiet", loggers=(),
         **{**SMALL, "rollout": 10},
     )  # fmt: skip
     results = run.results
-    assert set(results["references"]) == {"random", "nearest", "focus", "kite"}
-    assert results["references"]["random"]["outcomes"]["won"] == 0
+    assert set(results["baselines"]) == {"random", "nearest", "focus", "kite"}
+    assert results["baselines"]["random"]["episode_metrics"]["won"] == 0
     for row in (*results["last"], *results["best"]):
-        assert set(row["outcomes"]) == set(OUTCOMES)
+        assert set(row["episode_metrics"]) == set(EPISODE_METRICS)
     found = evaluate(run.path, 2)
-    assert set(found["policies"][0]["outcomes"]) == set(OUTCOMES)
+    assert set(found["policies"][0]["episode_metrics"]) == set(EPISODE_METRICS)
     assert main(["evaluate", str(run.path), "--episodes", "2"]) == 0
     assert "won" in capsys.readouterr().out
-    film = tmp_path / "film.gif"
-    assert main(["render", str(run.path), "--out", str(film), "--episodes", "1"]) == 0
-    assert film.stat().st_size > 5_000
+    video = tmp_path / "video.gif"
+    assert main(["render", str(run.path), "--out", str(video), "--episodes", "1"]) == 0
+    assert video.stat().st_size > 5_000

@@ -16,9 +16,8 @@ from fake_smac import Counting, Mischief, StarCraft2Env, misbehave
 
 from fp3o.cli import diagnosis as doctor
 from fp3o.envs.api import HostEnv
-from fp3o.envs.smac import host_layout
-from fp3o.envs.smac import observations as observation
-from fp3o.envs.smac.env import OUTCOMES
+from fp3o.envs.smac import host_layout, observations
+from fp3o.envs.smac.env import EPISODE_METRICS
 from fp3o.envs.smac.maps import LAYOUTS
 from fp3o.envs.starcraft2 import install as starcraft2_install
 from fp3o.envs.starcraft2.env import StarCraft2
@@ -34,7 +33,7 @@ from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 SPEC = EnvSpec(
-    "test/counting", Discrete(((2,), (2,))), 3, 1, (0, 0), truncates=True, episode_metrics=OUTCOMES
+    "test/counting", Discrete(((2,), (2,))), 3, 1, (0, 0), truncates=True, episode_metrics=EPISODE_METRICS
 )
 QUICK = Timeouts(reset=30, step=1.5)
 IDLE = np.zeros((2, 1), int)
@@ -313,7 +312,7 @@ def test_layouts(name: str, layout: str) -> None:
         chosen = random.random(report.action_mask.shape) * report.action_mask
         report = match.step(chosen.argmax(1))
     assert deaths or name == "corridor"
-    assert (host_layout.SIGHT, host_layout.MOVES.stop) == (observation.SIGHT, observation.FIRST)
+    assert host_layout.MOVE_ACTIONS == slice(observations.FIRST_MOVE, observations.FIRST_ATTACK)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -1,4 +1,4 @@
-"""What is to be seen in a battle: who stands where, looks where and attacks whom."""
+"""What is drawn of a battle: positions, directions and targets of all units."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,97 +8,111 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from fp3o.envs.smac.env import SmacEnv
-from fp3o.envs.smac.maps import kinds
-from fp3o.envs.smac.observations import FIRST, HEADINGS, STILL
-from fp3o.envs.smac.render.brush import OURS, THEIRS, Side
-from fp3o.envs.smac.render.landscape import Stage
-from fp3o.envs.smac.simulator import NOBODY
+from fp3o.envs.smac.maps import unit_names
+from fp3o.envs.smac.observations import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
+from fp3o.envs.smac.render.drawing import ALLY_COLOURS, ENEMY_COLOURS, SideColours
+from fp3o.envs.smac.render.landscape import Backdrop
+from fp3o.envs.smac.simulator.battle import UnitStats
+from fp3o.envs.smac.simulator.state import NO_TARGET
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What is to be drawn, and on what."""
+class BattleScene:
+    """One state of a battle, and the image it is drawn on."""
 
-    game: SmacEnv
+    env: SmacEnv
     units: Any
-    """The state's units, as arrays of NumPy."""
-    last: np.ndarray
-    """Last actions of the agents."""
-    stage: Stage
+    """The state of all units, as NumPy arrays."""
+    last_actions: np.ndarray
+    backdrop: Backdrop
     image: Image.Image
 
     @cached_property
     def pen(self) -> ImageDraw.ImageDraw:
-        """Draws on the image, and lets through what is below a colour that is not full."""
+        """Draws on the image; colours may be transparent."""
         return ImageDraw.Draw(self.image, "RGBA")
 
     @cached_property
-    def kinds(self) -> list[str]:
-        """The kind of every unit."""
-        return kinds(self.game.battle.map.allies) + kinds(self.game.battle.map.enemies)
+    def stats(self) -> UnitStats:
+        """The statistics of every unit."""
+        return self.env.battle.stats
 
     @cached_property
-    def place(self) -> np.ndarray:
-        """(u, 2): where every unit is painted."""
-        return self.stage.at(self.units.x, self.units.y)
+    def types(self) -> list[str]:
+        """The type of every unit."""
+        return unit_names(self.env.battle.map.allies) + unit_names(self.env.battle.map.enemies)
+
+    @cached_property
+    def position(self) -> np.ndarray:
+        """(u, 2): column and row of every unit."""
+        return self.backdrop.pixel(self.units.x, self.units.y)
 
     @cached_property
     def radius(self) -> np.ndarray:
-        """(u,): of every unit, painted."""
-        return self.game.battle.facts.radius * self.stage.scale
+        """(u,): radius of every unit in drawn pixels."""
+        return self.stats.radius * self.backdrop.scale
 
     @cached_property
     def alive(self) -> np.ndarray:
-        """(u,): who is."""
+        """(u,): whether every unit is alive."""
         return self.units.hp > 0
 
     @cached_property
-    def ours(self) -> np.ndarray:
-        """(u,): who is on our side."""
-        return np.arange(len(self.alive)) < self.game.battle.num_allies
+    def allied(self) -> np.ndarray:
+        """(u,): whether every unit is an ally."""
+        return np.arange(len(self.alive)) < self.env.battle.num_allies
 
-    def side(self, unit: int) -> Side:
-        """The colours of a unit."""
-        return OURS if self.ours[unit] else THEIRS
+    def colours(self, unit: int) -> SideColours:
+        """The colours of a unit's side."""
+        return ALLY_COLOURS if self.allied[unit] else ENEMY_COLOURS
 
     @cached_property
-    def victims(self) -> np.ndarray:
-        """(u,): whom everyone attacks, or attacked last, among all units, or `NOBODY`."""
-        units, own, n = self.units, self.game.battle.facts, self.game.battle.num_allies
-        told = np.full(len(self.alive), NOBODY)
-        told[:n] = np.where(self.last >= FIRST, self.last - FIRST, NOBODY)
-        whom = np.where(units.target != NOBODY, units.target, told)
-        late = (own.second > 0) | (own.missile > 0) | (own.lance > 0)
-        whom = np.where(late & (units.windup == 0) & (units.prey != NOBODY), units.prey, whom)
-        return np.where(whom == NOBODY, NOBODY, whom + np.where(self.ours, n, 0))
+    def target(self) -> np.ndarray:
+        """(u,): whom every unit attacks, or attacked last, as an index of all units."""
+        units, n = self.units, self.env.battle.num_allies
+        ordered = np.full(len(self.alive), NO_TARGET)
+        attack = self.last_actions - FIRST_ATTACK
+        ordered[:n] = np.where(attack >= 0, attack, NO_TARGET)
+        target = np.where(units.target != NO_TARGET, units.target, ordered)
+        in_flight = self.env.battle.delayed & (units.windup == 0)
+        in_flight &= units.flight_target != NO_TARGET
+        target = np.where(in_flight, units.flight_target, target)
+        return np.where(target == NO_TARGET, NO_TARGET, target + np.where(self.allied, n, 0))
 
     @cached_property
     def gap(self) -> np.ndarray:
-        """(u,): from the edge of everyone to that of its victim, in cells."""
-        x, y, radius = self.units.x, self.units.y, self.game.battle.facts.radius
-        away = np.hypot(x - x[self.victims], y - y[self.victims])
-        return away - radius - radius[self.victims]
+        """(u,): distance from edge to edge to the target, in cells."""
+        x, y, radius = self.units.x, self.units.y, self.stats.radius
+        away = np.hypot(x - x[self.target], y - y[self.target])
+        return away - radius - radius[self.target]
 
     @cached_property
-    def since(self) -> np.ndarray:
-        """(u,): loops since the last attack hit, up to the noise of the waits; below 0 before."""
-        units, own = self.units, self.game.battle.facts
-        away = self.gap + own.radius + own.radius[self.victims]
-        flight = np.where(own.missile > 0, away / np.maximum(own.missile, 1e-6), own.lance)
-        begun = np.where(units.cooldown > 0, own.period - units.cooldown, np.inf)
-        return begun - own.windup - flight
+    def since_attack(self) -> np.ndarray:
+        """(u,): loops since the last attack hit, up to noise; negative before the hit."""
+        units, stats = self.units, self.stats
+        away = self.gap + stats.radius + stats.radius[self.target]
+        missile = stats.missile_speed
+        flight = np.where(missile > 0, away / np.maximum(missile, 1e-6), stats.lance)
+        started = np.where(units.cooldown > 0, stats.period - units.cooldown, np.inf)
+        return started - stats.windup - flight
 
     @cached_property
-    def way(self) -> np.ndarray:
-        """(u,): the direction everyone looks to: its target, its move, or the nearest opponent."""
-        units, n = self.units, self.game.battle.num_allies
+    def direction(self) -> np.ndarray:
+        """(u,): angle towards the target, the ordered move, or the nearest opponent."""
+        units, n = self.units, self.env.battle.num_allies
         dx, dy = (part[None] - part[:, None] for part in (units.x, units.y))
-        foes = (self.ours[:, None] != self.ours[None]) & self.alive[None]
-        nearest = np.where(foes, np.hypot(dx, dy), np.inf).argmin(1)
-        whom = np.where(units.target != NOBODY, self.victims, nearest)
-        rows = np.arange(len(whom))
-        angle = np.arctan2(dy[rows, whom], dx[rows, whom])
-        walks = (self.last >= STILL) & (self.last < FIRST)
-        move = HEADINGS[np.clip(self.last - STILL, 0, len(HEADINGS) - 1)]
+        opponents = (self.allied[:, None] != self.allied[None]) & self.alive[None]
+        nearest = np.where(opponents, np.hypot(dx, dy), np.inf).argmin(1)
+        target = np.where(units.target != NO_TARGET, self.target, nearest)
+        rows = np.arange(len(target))
+        angle = np.arctan2(dy[rows, target], dx[rows, target])
+        last = self.last_actions
+        walks = (last >= FIRST_MOVE) & (last < FIRST_ATTACK)
+        move = MOVE_DIRECTIONS[np.clip(last - FIRST_MOVE, 0, len(MOVE_DIRECTIONS) - 1)]
         angle[:n] = np.where(walks, np.arctan2(move[:, 1], move[:, 0]), angle[:n])
         return angle
+
+
+def unit_indices(mask: np.ndarray) -> list[int]:
+    """The indices of the units for which a condition holds."""
+    return np.flatnonzero(mask).tolist()

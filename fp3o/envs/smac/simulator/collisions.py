@@ -43,9 +43,7 @@ def push_apart(
     pace = 1.0 - jnp.minimum(OVERLAP_SLOWDOWN * ahead / np.maximum(stats.speed, 1e-6), 1.0)
     pace = jnp.where(walks & ~(arrives & (ahead > 0)), pace, 0.0)
     mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (stats.speed > 0)  # not buildings
-    force = force * (
-        mobility[:, None] / jnp.maximum(mobility[:, None] + mobility[None], 1e-9)
-    )
+    force = force * (mobility[:, None] / jnp.maximum(mobility[:, None] + mobility[None], 1e-9))
     # A unit passes another one on the side with more space; the noise decides ties.
     left = step[0][:, None] * dy - step[1][:, None] * dx + 1e-4 * noise[:, None]
     aside = SIDESTEP * jnp.sign(left) * (walks & ~arrives)[:, None]

@@ -44,9 +44,7 @@ def apply_orders(units: Units, orders: Orders) -> Units:
     )
 
 
-def simulate_loop(
-    battle: Battle, units: Units, orders: Orders, noise: Float[Array, " u"]
-) -> Units:
+def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Array, " u"]) -> Units:
     """Simulate one game loop, a sixteenth of a second; `noise` is drawn from [-1, 1]."""
     alive = units.hp > 0
     dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
