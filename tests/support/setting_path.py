@@ -19,6 +19,8 @@ MARK = 0.123456
 """A value of `clip_range` that nothing else has."""
 LOSS = "actor_loss"
 """The function that uses it."""
+RECORDS = {"fp3o.runs.provenance"}
+"""Modules that write the setting down, which is not on the way into the program."""
 
 
 def carries(value: Any, depth: int = 3) -> bool:
@@ -79,7 +81,7 @@ def setting_path() -> list[str]:
             )  # fmt: skip
         finally:
             sys.setprofile(None)
-    return [*dict.fromkeys(watch.modules)]
+    return [name for name in dict.fromkeys(watch.modules) if name not in RECORDS]
 
 
 if __name__ == "__main__":
