@@ -1,7 +1,4 @@
-"""Draws `docs/assets/auto-sharing.png`: how much agents differ, and the groups that are found.
-
-python docs/pictures/auto.py
-"""
+"""Pairwise differences between agents and the groups found by `auto_sharing`."""
 
 from pathlib import Path
 
@@ -23,11 +20,11 @@ TEAMS = {
     "mamujoco/Ant-4x2": ["leg 1", "leg 2", "leg 3", "leg 4"],
     "mpe/simple_speaker_listener": ["speaker", "listener"],
 }  # fmt: skip
-"""Tasks and the names of their agents (back and front, of the cheetah)."""
+"""Tasks and the names of their agents (of the cheetah: back and front)."""
 
 
 def draw(folder: Path = ASSETS) -> Path:
-    """One matrix a task; each has its own scale, for battles are all in small differences."""
+    """One matrix per task, each with its own scale, because differences in battles are small."""
     canvas = FigureCanvasAgg(Figure((15, 3.9), dpi=90, layout="constrained"))
     for axes, (task, names) in zip(
         canvas.figure.subplots(1, len(TEAMS)), TEAMS.items(), strict=True
@@ -40,7 +37,7 @@ def draw(folder: Path = ASSETS) -> Path:
 
 
 def square(axes, task: str, names: list[str], differ: np.ndarray, groups: tuple[int, ...]) -> None:
-    """The differences of one team, agents of a group side by side in a frame."""
+    """The differences in one team, with the agents of a group adjacent and framed."""
     order = np.argsort(groups, kind="stable")
     shown, high = differ[np.ix_(order, order)], differ.max()
     axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.3 * high)
@@ -50,11 +47,11 @@ def square(axes, task: str, names: list[str], differ: np.ndarray, groups: tuple[
             ink = "white" if value > 0.75 * high else "black"
             axes.text(j, i, f"{value:.2f}" if i != j else "", ha="center", va="center",
                       size=size, color=ink)  # fmt: skip
-    begin = 0
+    start = 0
     for count in np.bincount(groups):
-        axes.add_patch(Rectangle((begin - 0.5, begin - 0.5), count, count, fill=False,
+        axes.add_patch(Rectangle((start - 0.5, start - 0.5), count, count, fill=False,
                                  edgecolor="tab:red", linewidth=3, clip_on=False))  # fmt: skip
-        begin += count
+        start += count
     labels = [names[i] for i in order]
     axes.set_xticks(range(len(names)), labels, rotation=90)
     axes.set_yticks(range(len(names)), labels)

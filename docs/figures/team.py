@@ -1,50 +1,49 @@
-"""Decentralised actors, centralised critics: who sees what, when playing and when learning."""
+"""Decentralised actors and centralised critics: their inputs in execution and training."""
 
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from pen import (
+from drawing import (
     AGENTS,
     ASSETS,
     FAINT,
     GRID,
-    PALETTE,
+    SKY,
     arrow,
     box,
     disc,
-    keep,
     line,
     pale,
+    save,
     sheet,
     write,
 )
+from matplotlib.axes import Axes
 
 TEAM = 3
 HIGH = 8.0
-BLUE = PALETTE["ippo"][0]
 
 
 def draw(folder: Path = ASSETS) -> Path:
-    """Two halves: what is left when training is over, and what exists only while it lasts."""
+    """Two halves: execution, and what exists during training only."""
     figure, axes = sheet(104, 42)
-    write(axes, (25, 38.8), "playing", fontsize=11.5, bold=True)
-    write(axes, (25, 36.2), "each actor sees its own observation", colour=FAINT)
-    write(axes, (78, 38.8), "learning", fontsize=11.5, bold=True)
-    write(axes, (78, 36.2), "critics see the state (IPPO: the own observation)", colour=FAINT)
+    write(axes, (25, 38.8), "execution", fontsize=11.5, bold=True)
+    write(axes, (25, 36.2), "each actor uses its own observation", colour=FAINT)
+    write(axes, (78, 38.8), "training", fontsize=11.5, bold=True)
+    write(axes, (78, 36.2), "critics use the state (IPPO: own observation)", colour=FAINT)
     line(axes, (53, 53), (2, 40), colour=GRID)
     for agent in range(TEAM):
-        playing(axes, 29.5 - HIGH * agent, agent)
-        learning(axes, 29.5 - HIGH * agent, agent)
-    box(axes, (56.5, 8.5), (9, 26), "state", fill=pale(BLUE, 0.2),
+        execution(axes, 29.5 - HIGH * agent, agent)
+        training(axes, 29.5 - HIGH * agent, agent)
+    box(axes, (56.5, 8.5), (9, 26), "state", fill=pale(SKY, 0.2),
         fontsize=8.5)  # fmt: skip
-    write(axes, (25, 4), "one memory an agent, if the network is recurrent", colour=FAINT,
+    write(axes, (25, 4), "one hidden state per agent, if recurrent", colour=FAINT,
           fontsize=8.5)  # fmt: skip
     write(axes, (78, 4), "critics are not part of a saved policy", colour=FAINT,
           fontsize=8.5)  # fmt: skip
-    return keep(figure, "team.png", folder)
+    return save(figure, "team.png", folder)
 
 
-def playing(axes: Axes, y: float, agent: int) -> None:
+def execution(axes: Axes, y: float, agent: int) -> None:
     """Observation -> actor -> action."""
     colour = AGENTS[agent]
     disc(axes, (3.5, y), 1.5, str(agent), colour)
@@ -55,7 +54,7 @@ def playing(axes: Axes, y: float, agent: int) -> None:
     arrow(axes, (33, y), (37, y), colour=colour)
 
 
-def learning(axes: Axes, y: float, agent: int) -> None:
+def training(axes: Axes, y: float, agent: int) -> None:
     """State -> critic -> value -> advantage of the agent."""
     colour = AGENTS[agent]
     arrow(axes, (65.5, y), (69.5, y), colour=colour)
