@@ -26,7 +26,7 @@ from fp3o.training.program import Program, TrainState, learn, split_keys
 from fp3o.training.rollout import collect
 from fp3o.types import TimeStep, Trajectory
 
-OWN = "own_algorithm:gentle"
+OWN = "custom_algorithm:gentle"
 """The example of an algorithm of one's own keeps the laws, too."""
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, sequence_length=1)
 TINY = TINY.replace(actor_lr=1e-2, critic_lr=1e-2)

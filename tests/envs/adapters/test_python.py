@@ -24,7 +24,7 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.sharing.schemes import resolve_groups
 
 SPREAD = "mpe/simple_spread"
-GENTLE, ATTENTION = "own_algorithm:gentle", "own_network:Attention"
+GENTLE, ATTENTION = "custom_algorithm:gentle", "custom_network:Attention"
 SMALL: dict[str, Any] = {
     "num_envs": 4, "rollout": 5, "sequence_length": 1, "gru_size": 0, "hidden": (8, 8), "epochs": 2,
     "seeds": 1, "eval_every": 1, "eval_episodes": 4, "final_episodes": 4, "steps": 40,
@@ -45,7 +45,7 @@ def test_a_row_of_ones_own_is_named_with_its_module() -> None:
     assert ALGORITHMS["gentle"] == row and algorithm_name(row) == GENTLE
     changed = parse_algorithm(f"{GENTLE}:inner_clip=0.5")
     assert changed.inner_clip == 0.5 and algorithm_name(changed) == f"{GENTLE}:inner_clip=0.5"
-    assert len(Path("examples/own_algorithm.py").read_text().splitlines()) <= 35
+    assert len(Path("examples/custom_algorithm.py").read_text().splitlines()) <= 35
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_rows_and_schedules_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="letters"):
         register_algorithm("my algorithm", Algorithm(), __name__)
     with pytest.raises(ValueError, match="does not register an algorithm 'gentlest'"):
-        parse_algorithm("own_algorithm:gentlest")
+        parse_algorithm("custom_algorithm:gentlest")
     with pytest.raises(ValueError, match="my_module:my_algorithm"):
         parse_algorithm("gentler")
 
@@ -184,7 +184,7 @@ def test_a_network_of_ones_own_lives_as_others_do(tmp_path: Path) -> None:
     assert stranger.card.network_class == ATTENTION
     with pytest.raises(fp3o.PolicyError, match="trust=True"):
         stranger.act(seen)
-    with pytest.raises(fp3o.PolicyError, match="own_network:Attention"):
+    with pytest.raises(fp3o.PolicyError, match="custom_network:Attention"):
         fp3o.evaluate(alone, 4)
     assert np.array_equal(fp3o.Policy.load(alone, trust=True).act(seen)[0], actions)
     assert np.isfinite(fp3o.evaluate(alone, 4, trust=True)["policies"][0]["return"])

@@ -1,0 +1,54 @@
+"""Parsing of documented commands, and limits on what documented code does."""
+
+import importlib
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fp3o.cli import main as cli
+from fp3o.cli import options as cli_options
+from fp3o.runs.run_config import RunConfig
+
+
+def fewer(patch: pytest.MonkeyPatch, target: str, index: int, name: str, limit: int) -> None:
+    """Limit the argument of a function that has this index or name."""
+    home, _, function_name = target.rpartition(".")
+    real: Callable[..., Any] = getattr(importlib.import_module(home), function_name)
+
+    def function(*args: Any, **options: Any) -> Any:
+        given = list(args)
+        if len(given) > index:
+            given[index] = min(given[index], limit)
+        else:
+            options[name] = min(options.get(name, limit), limit)
+        return real(*given, **options)
+
+    patch.setattr(target, function)
+
+
+class ParsedError(Exception):
+    """Raised when a command has been parsed."""
+
+
+def parse_command(line: str) -> None:
+    """Parse a command without running it: its options must exist and have valid values."""
+
+    def stop(config: RunConfig) -> RunConfig:
+        config.learner.row  # noqa: B018
+        raise ParsedError
+
+    def parse_only(*args: Any, **options: Any) -> Any:
+        parse(*args, **options)
+        raise ParsedError
+
+    words, parse = shlex.split(line)[1:], cli_options.read_options
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ParsedError):
+        patch.setenv("FP3O_DEBUG", "1")
+        if words[0] == "train":
+            patch.setattr(RunConfig, "resolve", stop)
+        else:
+            for module in ("experiment", "inspect", "runs"):
+                patch.setattr(f"fp3o.cli.{module}.read_options", parse_only)
+        cli.main(words)
