@@ -12,7 +12,7 @@ from fp3o.envs import registry
 from fp3o.envs.registry import families, get_task, imports_code, parse_task
 from fp3o.errors import SettingError
 
-TASKS = '''
+TASKS = """
 from fp3o.envs.task import Family, Task
 from fp3o.envs.toys.probe import PROBES
 
@@ -23,7 +23,7 @@ def _get(name):
 
 
 FAMILIES = (Family("added", "tasks of one new folder", _get, ("credit",)),)
-'''
+"""
 
 
 @pytest.fixture

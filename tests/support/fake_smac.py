@@ -1,4 +1,4 @@
-"""Stand-ins for what worker processes own: SMAC's environment, and places that make trouble.
+"""Stand-ins for environments of worker processes: SMAC's, and one that fails on purpose.
 
 Worker processes import this: no JAX, and of the library only what needs NumPy alone.
 """
@@ -18,6 +18,7 @@ import smac_plain as plain
 
 from fp3o.envs.smac.maps import MAPS, formation
 from fp3o.envs.smac.terrain import terrain
+from fp3o.envs.workers.protocol import WorkerEnv
 
 DEFAULT_TYPES = {"zealot": 73, "stalker": 74, "colossus": 4, "baneling": 9, "zergling": 105}
 """Numbers of the kinds in the game; those of the allies are the map's own, from `OWN` on."""
@@ -172,11 +173,11 @@ def hit(unit: Any) -> None:
 
 @dataclass(frozen=True)
 class Mischief:
-    """Makes places that count their steps, and misbehave when their seed's turn has come.
+    """Makes environments that count their steps, and misbehave as planned for their seed.
 
     `plan[seed]` names what to do and when: at a step's number, or in the first reset or a later
-    one ("reset", "again"). A worker that takes a failed one's place has the next seed. Every
-    process leaves its number in the folder FAKE_TRACES.
+    one ("reset", "again"). A worker that replaces a failed one has the next seed. Every
+    process leaves its id in the folder FAKE_TRACES.
     """
 
     plan: Mapping[int, tuple[str, str | int]]
@@ -188,28 +189,28 @@ class Mischief:
         return Counting(self, seed, *self.plan.get(seed, ("", "")))
 
 
-class Counting:
-    """A place that shows its seed and the number of steps."""
+class Counting(WorkerEnv):
+    """An environment that observes its seed and the number of steps."""
 
     def __init__(self, mischief: Mischief, seed: int, deed: str, when: str | int) -> None:
         self._mischief, self._seed, self._deed, self._when = mischief, seed, deed, when
         self._time, self._resets = 0, 0
 
-    def reset(self, *_: int) -> Any:
+    def reset(self, seed: int, episode: int) -> Any:
         self._time, self._resets = 0, self._resets + 1
-        return self._shown("reset" if self._resets == 1 else "again")
+        return self._reply("reset" if self._resets == 1 else "again")
 
     def step(self, action: Any) -> Any:
         self._time += 1
-        return self._shown(self._time)
+        return self._reply(self._time)
 
     def close(self) -> None:
         if self._deed == "stay":
             time.sleep(1e6)
 
-    def _shown(self, moment: str | int) -> Any:
+    def _reply(self, moment: str | int) -> Any:
         over = self._time == self._mischief.length
-        answer = (
+        reply = (
             np.full((2, 3), self._time, np.float32),
             np.full((2, 1), self._seed, np.float32),
             np.ones((2, 2), bool),
@@ -219,7 +220,7 @@ class Counting:
             np.array(False),
             np.array([over, 0, self._time], np.float32),
         )
-        return misbehave(self._deed, answer) if moment == self._when else answer
+        return misbehave(self._deed, reply) if moment == self._when else reply
 
 
 def leave_trace(number: int) -> None:
@@ -227,9 +228,9 @@ def leave_trace(number: int) -> None:
         (Path(folder) / str(number)).touch()
 
 
-def misbehave(deed: str, answer: tuple[np.ndarray, ...]) -> Any:
+def misbehave(deed: str, reply: tuple[np.ndarray, ...]) -> Any:
     """What can go wrong."""
-    obs, *rest = answer
+    obs, *rest = reply
     if deed == "exit":
         print("the game says goodbye", file=sys.stderr)
         os._exit(7)

@@ -565,7 +565,9 @@ def counting(folder: Path, *deeds: str, **options: Any) -> PettingZoo:
 
 def test_workers_that_fail(tmp_path: Path) -> None:
     """Their episodes end where they were last seen; the others notice nothing."""
-    env = counting(tmp_path, "kill", "hang", "nan", "shape", "raise", episode_metrics=("won",)).vectorise(6)
+    env = counting(
+        tmp_path, "kill", "hang", "nan", "shape", "raise", episode_metrics=("won",)
+    ).vectorise(6)
     state, now = env.reset(KEY)
     stay = np.zeros((6, 2, 1), int)
     for _ in range(2):

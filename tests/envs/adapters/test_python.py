@@ -112,7 +112,9 @@ def halves(spec: fp3o.EnvSpec) -> dict[str, list[int]]:
     ],
 )
 def test_sharing_as_dict_and_function(sharing: Any, groups: Any) -> None:
-    plan = RunConfig.from_preset(SPREAD).with_settings({"sharing": sharing, "hidden": (8, 8), "gru_size": 0, "sequence_length": 1})
+    plan = RunConfig.from_preset(SPREAD).with_settings(
+        {"sharing": sharing, "hidden": (8, 8), "gru_size": 0, "sequence_length": 1}
+    )
     assert resolve(plan).learner.sharing == groups
 
 

@@ -1,0 +1,299 @@
+"""Worker processes that fail in every way, and the memory shared with them."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from fake_smac import Counting, Mischief, misbehave
+
+from fp3o.envs.workers import pool as pools
+from fp3o.envs.workers.pool import WorkerPool
+from fp3o.envs.workers.protocol import (
+    FailureCounts,
+    StepReply,
+    Timeouts,
+    WorkerPoolError,
+    buffer_spec,
+    reply_problem,
+)
+from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, SharedBuffer
+from fp3o.envs.workers.vec_env import PooledVecEnv
+from fp3o.spec import Discrete, EnvSpec
+
+METRICS = ("won", "dead_allies", "dead_enemies")
+SPEC = EnvSpec(
+    "test/counting", Discrete(((2,), (2,))), 3, 1, (0, 0), truncates=True, episode_metrics=METRICS
+)
+QUICK = Timeouts(reset=30, step=1.5)
+IDLE = np.zeros((2, 1), int)
+FAR = 100
+"""Between the seeds of two workers."""
+
+
+def counts(**numbers: int) -> dict[str, int]:
+    """Failure counts by metric name."""
+    return FailureCounts(**numbers).metrics()
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which processes leave their ids."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    monkeypatch.setenv("FAKE_TRACES", str(folder))
+    return folder
+
+
+def living(traces: Path) -> set[int]:
+    """Processes that left a trace and are still running."""
+    return {int(path.name) for path in traces.iterdir() if lives(int(path.name))}
+
+
+def lives(number: int) -> bool:
+    """Whether a process runs; one that has ended may still have to be waited for."""
+    try:
+        os.kill(number, 0)
+        return " Z " not in Path(f"/proc/{number}/stat").read_text()
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return not Path("/proc/self").exists()  # a system without this folder
+
+
+def gone(traces: Path, seconds: float = 10.0) -> bool:
+    """Whether no process is left, at once or soon."""
+    deadline = time.monotonic() + seconds
+    while living(traces) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not living(traces)
+
+
+def pool(*deeds: tuple[str, str | int], timeouts: Timeouts = QUICK) -> WorkerPool:
+    """Workers whose first environments misbehave; those that replace them do not."""
+    plan = {FAR * i: deed for i, deed in enumerate(deeds)}
+    made = WorkerPool(Mischief(plan), buffer_spec(SPEC), len(deeds), timeouts)
+    made.seeds[:] = [FAR * i for i in range(len(deeds))]
+    return made
+
+
+def batch(monkeypatch: pytest.MonkeyPatch, *deeds: tuple[str, str | int]) -> PooledVecEnv:
+    """The same as a batch of environments."""
+    monkeypatch.setattr(PooledVecEnv, "env_seed", lambda self, key, index: FAR * index)
+    plan = {FAR * i: deed for i, deed in enumerate(deeds)}
+    return PooledVecEnv(SPEC, WorkerPool(Mischief(plan), buffer_spec(SPEC), len(deeds), QUICK))
+
+
+def idle(number: int) -> np.ndarray:
+    """Actions of all agents."""
+    return np.zeros((number, 2, 1), int)
+
+
+def test_failures_of_every_kind_at_once(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost episodes are truncated without reward at the last observation; others continue."""
+    kinds = ("exit", "raise", "unpicklable", "shape", "nan", "text", "hang with a child")
+    env = batch(monkeypatch, *((kind, 3) for kind in kinds), ("", ""))
+    state, now = env.reset(jax.random.key(0))
+    for _ in range(2):
+        state, now = env.step(state, idle(8))
+    assert not now.truncated.any()
+    with pytest.warns(RuntimeWarning) as caught:
+        state, now = env.step(state, idle(8))
+    lost = np.arange(8) < 7
+    np.testing.assert_array_equal(now.truncated, lost)
+    np.testing.assert_array_equal(now.episode_start, lost)
+    assert not now.terminated.any()
+    np.testing.assert_array_equal(now.reward[:, 0], ~lost)
+    np.testing.assert_array_equal(now.final_obs[:, 0, 0], np.where(lost, 2, 3))
+    np.testing.assert_array_equal(now.obs[:, 0, 0], np.where(lost, 0, 3))
+    np.testing.assert_array_equal(now.final_state[:, 0, 0], FAR * np.arange(8))
+    np.testing.assert_array_equal(now.state[:, 0, 0], FAR * np.arange(8) + lost)
+    np.testing.assert_array_equal(now.episode_metrics[:, 2], np.where(lost, 2, 3))
+    assert not now.episode_metrics[:, 0].any() and now.action_mask.all() and now.alive.all()
+    assert env.failure_counts() == counts(crashed=2, hung=1, invalid=4, restarts=7, lost_steps=14)
+    messages = [str(warning.message) for warning in caught]
+    parts = ("exit code 7", "the game has no mood", "not a tuple of 8", "(1, 3), expected",
+             "not finite", "not a tuple of 8", "no reply in time")  # fmt: skip
+    for number, (text, part) in enumerate(zip(messages, parts, strict=True)):
+        assert text.startswith(f"worker {number}: ") and part in text
+        assert "after 2 steps" in text
+    for _ in range(2):
+        state, now = env.step(state, idle(8))
+    np.testing.assert_array_equal(now.terminated, ~lost)
+    np.testing.assert_array_equal(now.episode_metrics[:, 0], ~lost)
+    np.testing.assert_array_equal(state.time, 2 * lost)
+    assert len(living(traces)) == 8  # the hanging worker's child is gone as well
+    env.close()
+    assert gone(traces)
+
+
+def test_failures_in_resets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is replaced until an episode begins; what was finished before is not lost."""
+    hasty = QUICK._replace(reset=3)
+    made = pool(("raise", "reset"), ("exit", "reset"), ("", ""), timeouts=hasty)
+    made.make.plan[FAR + 1] = ("hang", "reset")
+    with pytest.warns(RuntimeWarning, match="after 0 steps"):
+        replies = made.reset(range(3))
+    assert [int(reply[1][0, 0]) for reply in replies] == [1, FAR + 2, 2 * FAR]
+    assert made.failures == FailureCounts(crashed=2, hung=1, restarts=3)
+    made.close()
+
+    env = batch(monkeypatch, ("raise", "again"), ("", ""))
+    state, now = env.reset(jax.random.key(0))
+    for _ in range(4):
+        state, now = env.step(state, idle(2))
+    with pytest.warns(RuntimeWarning, match="worker 0: crashed"):
+        state, now = env.step(state, idle(2))
+    assert now.terminated.all() and not now.truncated.any()
+    np.testing.assert_array_equal(now.reward, 1.0)
+    np.testing.assert_array_equal(now.final_obs[:, 0, 0], 5)
+    assert env.failure_counts() == counts(crashed=1, restarts=1)
+    env.close()
+
+
+def test_one_that_always_fails(traces: Path) -> None:
+    """Three restarts in succession, then an error that says what happened and what to do."""
+    made = pool(("", ""), ("exit", 1))
+    made.make.plan.update({FAR + i: ("exit", 1) for i in range(10)})
+    made.reset(range(2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(WorkerPoolError, match="worker 1 failed 4 times") as error:
+            for _ in range(10):
+                made.reset([*{0, 1} - {*made.step({0: IDLE, 1: IDLE})}])
+    for part in ("crashed, exit code 7", "the game says goodbye", "fp3o doctor"):
+        assert part in str(error.value)
+    assert len(caught) == 3
+    assert made.failures == FailureCounts(crashed=4, restarts=3)
+    assert gone(traces)
+
+
+def test_a_finished_step_forgives(traces: Path) -> None:
+    """Only failures in succession count; a worker killed from outside is replaced like others."""
+    made = pool(("exit", 2), timeouts=QUICK._replace(restarts=1))
+    made.make.plan.update(dict.fromkeys(range(3), ("exit", 2)))
+    made.reset([0])
+    for _ in range(3):
+        assert 0 in made.step({0: IDLE})
+        with pytest.warns(RuntimeWarning, match="after 1 steps"):
+            assert not made.step({0: IDLE})
+        made.reset([0])
+    made.step({0: IDLE})
+    (number,) = living(traces)
+    os.kill(number, signal.SIGKILL)
+    with pytest.warns(RuntimeWarning, match="ended by signal 9"):
+        assert not made.step({0: IDLE})
+    assert made.failures == FailureCounts(crashed=4, restarts=4, lost_steps=4)
+
+
+def test_nobody_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers end with their pool, also one that does not close, and with a killed parent."""
+    monkeypatch.setattr(pools, "CLOSE_SECONDS", 0.5)
+    made = pool(("stay", ""), ("", ""))
+    made.reset(range(2))
+    assert len(living(traces)) == 2
+    del made
+    gc.collect()
+    assert gone(traces)
+    program = (
+        "from fp3o.envs.workers.pool import WorkerPool\n"
+        "from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec\n"
+        "from fake_smac import Mischief\n"
+        "deeds = {0: ('hang with a child', 'reset'), 1: ('hang', 'reset')}\n"
+        "pool = WorkerPool(Mischief(deeds), BufferSpec(ArraySpec('action', (), int), ()), 2)\n"
+        "pool.reset([0, 1])"
+    )
+    path = os.pathsep.join(sys.path)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}
+    )
+    deadline = time.monotonic() + 20
+    while len(living(traces)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(living(traces)) == 3  # two workers and a child
+    parent.kill()
+    parent.wait()
+    assert gone(traces)
+
+
+@pytest.mark.parametrize("deed", ["shape", "dtype", "nan", "list", "short", "text"])
+def test_nonsense_is_found(deed: str) -> None:
+    """Anything but finite arrays of the right shapes and types."""
+    good = Counting(Mischief({}), 0, "", "").reset(0, 0)
+    assert reply_problem(good, buffer_spec(SPEC).reply) is None
+    assert reply_problem(misbehave(deed, good), buffer_spec(SPEC).reply)
+
+
+def test_workers_start_without_jax() -> None:
+    """They would take seconds and gigabytes otherwise."""
+    program = (
+        "import sys, fp3o.envs.workers.pool, fp3o.envs.workers.serve\n"
+        "import fp3o.envs.starcraft2.worker; print(*sys.modules)"
+    )
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert "numpy" in process.stdout.decode().split() and b"jax" not in process.stdout
+
+
+def test_states_that_are_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environments cannot go back: running episodes are truncated at the last observation."""
+    env = batch(monkeypatch, ("", ""), ("", ""))
+    first, begun = env.reset(jax.random.key(0))
+    state, now = env.step(first, idle(2))
+    env.step(state, idle(2))
+    with pytest.warns(RuntimeWarning, match="2 running episodes of 2 steps"):
+        again, now = env.step(state, idle(2))
+    assert now.truncated.all() and now.episode_start.all() and not now.reward.any()
+    np.testing.assert_array_equal(now.final_obs[:, 0, 0], 1)
+    np.testing.assert_array_equal(now.obs, begun.obs)
+    assert env.failure_counts() == counts(lost_steps=2)
+    _, now = env.step(again, idle(2))
+    np.testing.assert_array_equal(now.obs[:, 0, 0], 1)
+    _, now = env.step(first, idle(2))  # it begins alike, so it goes on
+    np.testing.assert_array_equal(now.obs[:, 0, 0], 1)
+    assert not now.truncated.any() and env.failure_counts() == counts(lost_steps=2)
+    env.reset(jax.random.key(0))
+    env._pool.seeds[0] = 7
+    env.close()
+    _, now = env.step(first, idle(2))  # one of them begins otherwise
+    np.testing.assert_array_equal(now.truncated, [True, False])
+    np.testing.assert_array_equal(now.final_state[:, 0, 0], [0, FAR])
+    np.testing.assert_array_equal(now.state[:, 0, 0], [7, FAR])
+    env.close()
+
+
+def test_replies_have_the_fields_of_the_specification() -> None:
+    """In the same order."""
+    assert tuple(field.name for field in buffer_spec(SPEC).reply) == StepReply._fields
+
+
+def test_shared_memory_keeps_what_is_written() -> None:
+    """Arrays do not overlap, and what was read does not change any more."""
+    fields = (
+        ArraySpec("flag", (), np.bool_),
+        ArraySpec("empty", (0,), np.float32),
+        ArraySpec("odd", (3,), "i1"),
+    )
+    shared = BufferSpec(ArraySpec("action", (2, 1), np.int32), fields)
+    mine = SharedBuffer(shared)
+    theirs = SharedBuffer(shared, os.dup(mine.file))
+    mine.write_action([[3], [-1]])
+    given = np.array(True), np.zeros(0, np.float32), np.array([1, -2, 3], "i1")
+    theirs.write_reply(given)
+    np.testing.assert_array_equal(theirs.read_action(), [[3], [-1]])
+    read = mine.read_reply()
+    theirs.write_reply((np.array(False), given[1], np.zeros(3, "i1")))
+    for one, other in zip(read, given, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    with pytest.raises(TypeError, match="same_kind"):
+        mine.write_action(np.full((2, 1), 0.5))
+    for buffer in (mine, theirs):
+        os.close(buffer.file)
+        buffer.close()
