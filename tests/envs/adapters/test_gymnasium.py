@@ -1,4 +1,4 @@
-"""Gymnasium's environments as teams of one: equal to the raw ones, and learned by PPO."""
+"""Gymnasium environments as teams of one: equal to the raw ones, and learned by PPO."""
 
 from typing import Any
 
@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from fp3o.envs.adapters.gymnasium import Gyms, make
+from fp3o.envs.adapters.gymnasium import GymVecEnv, make_env
 from fp3o.envs.check import check_env
+from fp3o.errors import UserError
 from fp3o.learning.config import Config
 from fp3o.runs.checkpoint import to_arrays
 from fp3o.spec import Box, Discrete
@@ -18,7 +19,7 @@ KEY = jax.random.key(3)
 
 
 class Raw:
-    """Gymnasium's environments by hand, begun with the seeds that the batch uses."""
+    """Gymnasium environments stepped directly, reset with the seeds that the batch uses."""
 
     def __init__(self, name: str, seeds: list[list[int]]):
         self.seeds = seeds
@@ -28,10 +29,9 @@ class Raw:
         return self.envs[i].reset(seed=self.seeds[i].pop(0))[0]
 
 
-def seeds_of(batch: Gyms, key: Any, episodes: int) -> list[list[int]]:
-    """The seeds of the first episodes, read from what the environments are told."""
-    state, _ = batch.reset(key)
-    words = [[*row.tolist()] for row in state.stream]
+def seeds_of(batch: GymVecEnv, key: Any, episodes: int) -> list[list[int]]:
+    """The seeds of the first episodes: of the key, the environment's and the episode's index."""
+    words = [[*np.asarray(jax.random.key_data(key)).tolist(), i] for i in range(batch.num_envs)]
     draw = lambda own: int(np.random.SeedSequence(own).generate_state(1)[0] >> 1)  # noqa: E731
     return [[draw([*row, k]) for k in range(episodes)] for row in words]
 
@@ -39,7 +39,7 @@ def seeds_of(batch: Gyms, key: Any, episodes: int) -> list[list[int]]:
 @pytest.mark.parametrize(("name", "steps"), [("CartPole-v1", 120), ("Pendulum-v1", 210)])
 def test_equals_the_raw_environments(name: str, steps: int) -> None:
     """Observations, rewards, ends and what was there before a reset."""
-    batch = make(name).batch(2)
+    batch = make_env(name).vectorise(2)
     raw = Raw(name, seeds_of(batch, KEY, 30))
     state, now = batch.reset(KEY)
     assert now.episode_start.all() and not (now.terminated | now.truncated).any()
@@ -68,10 +68,10 @@ def test_equals_the_raw_environments(name: str, steps: int) -> None:
 
 def test_a_time_limit_is_a_cut() -> None:
     """Also where an option sets it; the value of the last observation follows."""
-    game = make("CartPole-v1", "default:env.max_episode_steps=5")
-    assert game.spec.name == "gymnasium/CartPole-v1:default:env.max_episode_steps=5"
-    assert game.limit == 5
-    batch = game.batch(1)
+    env = make_env("CartPole-v1", "default:env.max_episode_steps=5")
+    assert env.spec.name == "gymnasium/CartPole-v1:default:env.max_episode_steps=5"
+    assert env.max_episode_steps == 5
+    batch = env.vectorise(1)
     state, now = batch.reset(KEY)
     cuts = []
     for t in range(10):
@@ -85,18 +85,18 @@ def test_a_time_limit_is_a_cut() -> None:
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "Blackjack-v1"])
 def test_choices_and_masks(name: str) -> None:
     """Observations that are choices become one-hots; nothing is wrong with random play."""
-    game = make(name)
-    assert isinstance(game.spec.actions, Discrete)
-    checked = check_env(game, steps=60)
+    env = make_env(name)
+    assert isinstance(env.spec.actions, Discrete)
+    checked = check_env(env, steps=60)
     assert [p for p in checked.problems if p.level == "error"] == []
-    _, now = game.batch(1).reset(KEY)
+    _, now = env.vectorise(1).reset(KEY)
     assert now.obs.sum() == (3 if name == "Blackjack-v1" else 1)
     assert now.action_mask.all() == (name != "Taxi-v4")  # whose info has a mask
 
 
 def test_goes_on_from_an_old_state_as_far_as_it_can() -> None:
     """Episodes that have just begun begin again alike, others are cut."""
-    batch = make("CartPole-v1").batch(2)
+    batch = make_env("CartPole-v1").vectorise(2)
     first, _ = batch.reset(KEY)
     left = np.zeros((2, 1, 1), int)
     second, now = batch.step(first, left)
@@ -111,20 +111,20 @@ def test_goes_on_from_an_old_state_as_far_as_it_can() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    assert isinstance(make("Pendulum-v1").spec.actions, Box)
+    assert isinstance(make_env("Pendulum-v1").spec.actions, Box)
     for name, variant, answer in (
         ("CartPol-v1", "default", "CartPole"), ("CartPole-v1", "default:env.g=1", "cannot be"),
         ("CartPole-v1", "default:reward=sum", "env.reward"), ("CartPole-v1", "paper", "default"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=answer):
-            _ = make(name, variant).spec
+            _ = make_env(name, variant).spec
 
 
 def test_learns_to_balance() -> None:
     """CartPole in a few seconds; at random a pole stands for about 22 steps."""
     config = Config(num_envs=8, rollout=64, hidden=(32,), epochs=6, minibatches=4, agent_id=False)
     config = config.replace(actor_lr=3e-3, critic_lr=3e-3)
-    program = Program(make("CartPole-v1").batch(8), config)
+    program = Program(make_env("CartPole-v1").vectorise(8), config)
     state, stood = program.init(0), []
     while len(stood) < 30 and max(stood, default=0) < 100:
         state, metrics = program.iterate(state)
@@ -134,25 +134,26 @@ def test_learns_to_balance() -> None:
 
 def test_trains_with_continuous_actions() -> None:
     config = Config(algorithm="mappo", num_envs=2, rollout=16, hidden=(8,), epochs=1)
-    program = Program(make("Pendulum-v1").batch(2), config)
+    program = Program(make_env("Pendulum-v1").vectorise(2), config)
     state, metrics = program.iterate(program.init(0))
     assert np.isfinite(metrics["kl"]).all()
     assert state.rollout.timestep.obs.shape == (2, 1, 3)
 
 
-def test_pictures() -> None:
-    """Of tasks that are filmed; what has passed is shown by the last one that was taken."""
-    pytest.importorskip("pygame")
-    game = make("CartPole-v1")
-    plain, filmed = game.batch(1), game.filmed().batch(1)
-    assert game.filmed().spec == game.spec
-    assert plain.picture(plain.reset(KEY)[0], "") is None
-    first, _ = filmed.reset(KEY)
-    shot = filmed.picture(first, "step 0")
-    assert shot is not None and shot.dtype == np.uint8 and shot.shape[2] == 3
+def test_rendering() -> None:
+    """An older state is rendered as the last image that was taken."""
+    pytest.importorskip("pyenv")
+    env = make_env("CartPole-v1")
+    plain, rendered = env.vectorise(1), env.with_rendering().vectorise(1)
+    assert env.with_rendering().spec == env.spec
+    with pytest.raises(UserError, match="returned no image"):
+        plain.render(plain.reset(KEY)[0], "")
+    first, _ = rendered.reset(KEY)
+    image = rendered.render(first, "step 0")
+    assert image.dtype == np.uint8 and image.shape[2] == 3
     last = first
     for _ in range(6):
-        last, _ = filmed.step(last, np.ones((1, 1, 1), int))
-    np.testing.assert_array_equal(filmed.picture(first, "step 0"), shot)
-    assert not np.array_equal(filmed.picture(last, "step 0"), shot)
-    filmed.close()
+        last, _ = rendered.step(last, np.ones((1, 1, 1), int))
+    np.testing.assert_array_equal(rendered.render(first, "step 0"), image)
+    assert not np.array_equal(rendered.render(last, "step 0"), image)
+    rendered.close()
