@@ -25,11 +25,11 @@ from fp3o.learning.batch import make_batch
 from fp3o.learning.config import Config
 from fp3o.learning.metrics import stage_metrics
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.stage_data import StageCarry
+from fp3o.learning.stage_data import StageResult
 from fp3o.learning.update import evaluate_policy
 from fp3o.spec import Box, Discrete, EnvSpec
-from fp3o.training.program import learn
-from fp3o.training.rollout import RolloutState, fresh
+from fp3o.training.program import update_learner
+from fp3o.training.rollout import RolloutState, empty_hidden_and_stats
 from fp3o.types import Batch, Trajectory
 
 TASKS = {
@@ -72,7 +72,7 @@ def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, RolloutState]:
         truncated=jnp.zeros_like(ends),
         episode_metrics=jnp.zeros((*ends.shape, 0)),
     )
-    return trajectory, RolloutState(None, None, *fresh(setup, config.num_envs))  # pyright: ignore
+    return trajectory, RolloutState(None, None, *empty_hidden_and_stats(setup, config.num_envs))  # pyright: ignore
 
 
 def fastest(run: Callable[[], Any], seconds: float) -> float:
@@ -90,9 +90,10 @@ def diagnostics(
 ) -> float:
     """Seconds that the report of one stage takes, the evaluation of all policies included."""
     hparams, partner = setup.hyperparameters(), jnp.arange(setup.spec.num_agents)
-    batch, *_ = jax.jit(partial(make_batch, setup))(
+    data, *_ = jax.jit(partial(make_batch, setup))(
         hparams, learner, trajectory, carry.critic_hidden
     )
+    batch = data.batch
     policy, before = jax.jit(partial(evaluate_policy, setup))(learner.actor, batch)
 
     stages = SCHEDULES[setup.row.schedule](
@@ -102,8 +103,8 @@ def diagnostics(
 
     def stage_report(batch: Batch, old: Any, before: Any) -> Any:
         new, after = evaluate_policy(setup, learner.actor, batch)
-        start, end = StageCarry(learner, before), StageCarry(learner, after)
-        return stage_metrics(setup, hparams, batch, first, start, end, old, new, partner)
+        result = StageResult(first, before, after, old, new)
+        return stage_metrics(setup, hparams, batch, result, partner)
 
     program = jax.jit(stage_report)
     jax.block_until_ready(program(batch, policy, before))
@@ -118,7 +119,7 @@ def measure(
     setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
     trajectory, carry = synthetic(setup)
     inputs = setup.hyperparameters(), setup.init(0), trajectory, carry, jax.random.key(0)
-    program = partial(learn, setup)
+    program = partial(update_learner, setup)
     if seeds > 1:
         program = jax.vmap(program)
         inputs = jax.tree.map(lambda x: jnp.stack([x] * seeds), inputs)

@@ -1,5 +1,5 @@
-from .algorithms.row import Algorithm, Stage
-from .algorithms.schedules import register_schedule, whole_team_stages
+from .algorithms.row import Algorithm
+from .algorithms.schedules import Stage, register_schedule, whole_team_stages
 from .algorithms.surrogates import register_surrogate
 from .algorithms.table import ALGORITHMS, register_algorithm
 from .envs.api import Env, VecEnv

@@ -1,11 +1,11 @@
-"""Errors for people: what was wrong, what is allowed, and the nearest match."""
+"""User-facing errors: what was wrong, what is allowed, and the nearest match."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str:
-    """Suggest the closest allowed word and list all of them: `did you mean 'full'? Known: ...`."""
+    """Suggest the closest allowed name and list them all: `did you mean 'full'? Known: ...`."""
     known = sorted(allowed)
     close = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -13,9 +13,9 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
 
 
 class UserError(Exception):
-    """Something that the user can fix; the message says what was wrong and what is allowed.
+    """A mistake the user can fix; the message says what was wrong and what is allowed.
 
-    The command line prints the message of a `UserError` alone. Every other exception is a bug and
+    The command line prints only the message of a `UserError`. Every other exception is a bug and
     keeps its traceback.
     """
 
@@ -25,11 +25,11 @@ class SettingError(UserError, ValueError):
 
 
 class NonFiniteError(UserError, FloatingPointError):
-    """A number is not finite: from an environment, a policy or an update that diverged."""
+    """A number that is not finite: from an environment, a policy or an update that diverged."""
 
 
 class MissingExtraError(UserError, ImportError):
-    """An optional package is not installed."""
+    """An optional package that is not installed."""
 
     def __init__(self, package: str, extra: str):
         super().__init__(

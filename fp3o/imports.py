@@ -1,41 +1,44 @@
-"""Things by their import paths. Needs nothing but Python: worker processes import it, too."""
+"""Objects by import path. Standard library only, because worker processes import it too."""
 
 from functools import reduce
 from importlib import import_module
 from typing import Any
 
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
+
+_MISSING = object()
 
 
 def load(path: str) -> Any:
-    """What is at `module:name` or `module.name`; a module, if the path is one.
+    """Import the object at `module:name` or `module.name`, or the module itself.
 
-    The module is imported by this process; it may be one of the user's own.
+    The module is imported into this process.
     """
-    home, colon, name = path.partition(":")
+    module_path, colon, name = path.partition(":")
     try:
-        module, names = _imported(home.split("."))
+        module, names = _import_longest(module_path.split("."))
     except ModuleNotFoundError as error:
-        raise ValueError(f"{path!r} cannot be imported: {error}; is it installed?") from error
+        raise SettingError(f"{path!r} cannot be imported: {error}; is it installed?") from error
     return reduce(attribute, [*names, *name.split(".")] if colon else names, module)
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """What an object has under a name, or an error with the nearest one."""
-    if not hasattr(owner, name):
-        known = [word for word in dir(owner) if not word.startswith("_")]
+    """Attribute of an object; if it does not exist, the error suggests the nearest one."""
+    value = getattr(owner, name, _MISSING)
+    if value is _MISSING:
+        public = [other for other in dir(owner) if not other.startswith("_")]
         where = getattr(owner, "__name__", owner)
-        raise ValueError(f"{where!r} has no {name!r}: {nearest(name, known)}")
-    return getattr(owner, name)
+        raise SettingError(f"{where!r} has no {name!r}: {nearest(name, public)}")
+    return value
 
 
-def _imported(words: list[str]) -> tuple[Any, list[str]]:
-    """The longest beginning of a path that is a module, and the names behind it."""
-    for end in range(len(words), 1, -1):
-        name = ".".join(words[:end])
+def _import_longest(parts: list[str]) -> tuple[Any, list[str]]:
+    """Import the longest prefix of a dotted path that is a module; also return the rest."""
+    for end in range(len(parts), 1, -1):
+        name = ".".join(parts[:end])
         try:
-            return import_module(name), words[end:]
+            return import_module(name), parts[end:]
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
-                raise  # it is there, but what it imports is not
-    return import_module(words[0]), words[1:]
+                raise  # the module exists, but something it imports does not
+    return import_module(parts[0]), parts[1:]

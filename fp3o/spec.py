@@ -1,4 +1,4 @@
-"""The facts of a task: who acts, what each agent sees and may do. Needs NumPy only."""
+"""Description of a task: agents, observation sizes, action spaces. Needs NumPy only."""
 
 from dataclasses import dataclass
 
@@ -10,61 +10,61 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Discrete:
-    """Each agent takes one choice in every sub-action; a plain choice is one sub-action.
+    """Discrete actions: each agent makes one choice per sub-action (usually there is one).
 
     `sizes[i][d]` is the number of choices of agent `i` in sub-action `d`. Agents may differ in
-    their numbers of choices, not in the number of sub-actions: an agent without one declares 1.
+    their numbers of choices but not in the number of sub-actions: give size 1 to a sub-action that
+    an agent does not have.
     """
 
     sizes: tuple[tuple[int, ...], ...]
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Padded number of choices of every sub-action."""
+        """Padded number of choices per sub-action."""
         return tuple(max(column) for column in zip(*self.sizes, strict=True))
 
     @property
     def mask(self) -> np.ndarray:
-        """Which of the padded choices an agent really has, `(n, a)`."""
-        rows = [
-            [choice < size for size, width in zip(own, self.widths, strict=True)
-             for choice in range(width)]
-            for own in self.sizes
-        ]  # fmt: skip
-        return np.array(rows)
+        """Which of the padded choices exist for each agent, `(n, a)`."""
+        return np.array([self._agent_mask(sizes) for sizes in self.sizes])
+
+    def _agent_mask(self, sizes: tuple[int, ...]) -> list[bool]:
+        pairs = zip(sizes, self.widths, strict=True)
+        return [choice < size for size, width in pairs for choice in range(width)]
 
 
 @dataclass(frozen=True)
 class Box:
-    """Each agent takes a vector of real numbers; `sizes[i]` is the length of agent `i`'s."""
+    """Continuous actions: `sizes[i]` is the length of agent `i`'s action vector."""
 
     sizes: tuple[int, ...]
 
     @property
     def mask(self) -> np.ndarray:
-        """Which of the padded dimensions an agent really has, `(n, a)`."""
+        """Which of the padded dimensions exist for each agent, `(n, a)`."""
         return np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
 
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """The facts about a cooperative task that networks and checks need."""
+    """Everything about a cooperative task that networks and checks need."""
 
     name: str
     actions: Discrete | Box
     obs_size: int
-    """Length of the observations, shorter ones padded with zeros."""
+    """Length of the observations; shorter ones are padded with zeros."""
     state_size: int
-    """Length of what a centralised critic sees."""
+    """Length of the input of a centralised critic."""
     agent_types: tuple[int, ...]
-    """The kind of each agent; agents of one kind share under `by_type`."""
+    """Type of each agent; agents of one type share parameters under `by_type`."""
     truncates: bool = False
-    """Whether episodes may be cut by a time limit."""
+    """Whether a time limit may truncate episodes."""
     reward_sum_over: int = 1
-    """Agents whose own rewards are added up in each agent's reward. Returns are reported as those
-    of one agent, a share of 1/shares."""
+    """Number of agents whose individual rewards are summed in each agent's reward. Reported returns
+    are divided by it."""
     episode_metrics: tuple[str, ...] = ()
-    """Names of numbers an episode ends with beside its return, as `won`; `won` is 0 or 1."""
+    """Names of numbers known at the end of an episode besides its return; `won` is 0 or 1."""
 
     @property
     def num_agents(self) -> int:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fp3o.envs.registry import get_task
-from fp3o.sharing.auto import NUM_ENVS, auto_sharing, differences
+from fp3o.sharing.auto import NUM_ENVS, auto_sharing, effect_differences
 
 ASSETS = Path(__file__).parent.parent / "assets"
 TEAMS = {
@@ -30,7 +30,7 @@ def draw(folder: Path = ASSETS) -> Path:
         canvas.figure.subplots(1, len(TEAMS)), TEAMS.items(), strict=True
     ):
         env = get_task(task).vec_env(None, NUM_ENVS)
-        square(axes, task, names, differences(env), auto_sharing(env))
+        square(axes, task, names, effect_differences(env), auto_sharing(env))
     path = folder / "auto-sharing.png"
     canvas.print_png(str(path))
     return path

@@ -22,7 +22,8 @@ from drawing import (
 )
 from matplotlib.axes import Axes
 
-from fp3o.sharing.schemes import components, layer_groups
+from fp3o.sharing.maps import components
+from fp3o.sharing.schemes import layer_groups
 
 AGENT_TYPES = (0, 0, 1, 1)
 LAYERS = ("hidden 1", "hidden 2", "output")

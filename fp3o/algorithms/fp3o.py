@@ -1,8 +1,11 @@
-"""TODO."""
+"""FP3O's own parts: the condition, the advantage split and the non-overlapping selection."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+TOLERANCE = 1e-5
+"""How far below zero the gap may be; guards against rounding only (D5)."""
 
 
 def random_split(key: PRNGKeyArray, advantage: Float[Array, "n *b"]) -> Float[Array, "n *b"]:
@@ -19,20 +22,17 @@ def condition_gap(
 ) -> Float[Array, ""]:
     """Σ_i μ(others) - Σ_i μ(rollout): Σ_i Σ alive A^i h_i (Π_{j≠i} r_j - 1).
 
-    `own` is log h_i and `others` is Σ_{j≠i} log r_j. Taken as one sum of small terms, because the
-    difference of two large sums would be lost in rounding.
+    `own` is log h_i and `others` is Σ_{j≠i} log r_j. Computed as one sum of small terms, because
+    the difference of two large sums would be lost in rounding.
     """
     return (alive * advantage * jnp.exp(own) * jnp.expm1(others)).sum()
-
-
-TOLERANCE = 1e-5
-"""How far below zero the gap may be; a guard against rounding only (D5)."""
 
 
 def non_overlapping(key: PRNGKeyArray, num_agents: int) -> Int[Array, " n"]:
     """f⁻¹ of the selection: the agent j whose pipeline updates agent i in the dependent step.
 
-    Pipelines in random order, shifted by one place (Eq. 9): nobody meets itself (if n > 1).
+    Pipelines in random order, shifted by one place (Eq. 9): no agent is paired with itself (if
+    n > 1).
     """
     order = jax.random.permutation(key, num_agents)
     return jnp.zeros(num_agents, int).at[jnp.roll(order, -1)].set(order)
@@ -45,7 +45,7 @@ def pipeline_objectives(
     alive: Float[Array, "n *b"],
     partner: Int[Array, " n"],
 ) -> Float[Array, " n"]:
-    """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): what a pipeline reports (Eq. 11)."""
+    """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): objective per pipeline (Eq. 11)."""
     axes = tuple(range(1, now.ndim))
     others = before.sum(0) - before
     objective = (jnp.exp(now + others) - jnp.exp(before[partner])) * advantage

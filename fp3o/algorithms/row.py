@@ -1,81 +1,81 @@
-"""The six algorithms as rows of one table, and how to add one's own.
+"""What an algorithm is: one row of the table of algorithms. Needs no JAX.
 
-Every algorithm maximises a clipped surrogate of each agent's ratio `r_i = π_i / π_i,rollout`,
-weighted by what other agents have become. Rows differ in who is updated in which *stage*, coupled
-to whom, how tightly clipped, and whether the stage must pass the condition:
+Every algorithm maximises a clipped surrogate of each agent's probability ratio
+`r_i = π_i / π_i,rollout`, weighted by how far other agents have changed. Rows differ in which
+agents are updated in which *stage*, to whom they are coupled, how tightly they are clipped, and
+whether a stage requires the condition:
 
-    W_i = exp(Σ_j C_ij log r_j)          C: the stage's coupling, with a zero diagonal
+    W_i = exp(Σ_j C_ij log r_j)          C: coupling of the stage, zero on the diagonal
     maximise  ⟨ W_i min(r_i A_i, clip(r_i, 1 ± ε) A_i) ⟩          (surrogate `clip_own`)
 
 FP3O's dependent objective, ((r_i Π_{-{i,j}} h - 1) h_j) A_i, is this one with C = 1 - I: the term
--h_j A_i has no gradient, whatever agent j the non-overlapping selection pairs with i (D3).
+-h_j A_i has no gradient, whichever agent j the non-overlapping selection pairs with i (D3).
 """
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal
 
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
-
-
-class Stage(NamedTuple):
-    """One row a stage: who is updated, coupled to whom, how tightly clipped, under which gate."""
-
-    agents: Int[Array, "*s k"]
-    member: Float[Array, "*s k"]
-    """1 for an agent of the stage, 0 for padding of a smaller block."""
-    coupling: Float[Array, "*s k n"]
-    clip_factor: Float[Array, "*s k"]
-    """Factor of the clip range ε."""
-    gated: Bool[Array, "*s"]
-    """Run only if the condition holds."""
-    epochs: Int[np.ndarray, "*s"]
-    """Passes over the data; known before tracing, like the number of stages."""
+Colour = tuple[str, str]
+"""Hex colours on a light and on a dark background."""
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A row of the table; `dataclasses.replace` makes a variant."""
+    """One algorithm; `dataclasses.replace` makes a variant.
+
+    `title`, `summary` and `colour` are for people: they do not count when rows are compared and
+    are not part of an algorithm's name.
+    """
 
     schedule: str = "simultaneous"
-    """Stages, one of `SCHEDULES`: all at once (`together`); all at once and coupled (`jointly`);
-    FP3O's two steps (`pipelines`); one block after another (`in_turn`); or one's own."""
+    """Name of the schedule: all agents at once (`simultaneous`), all at once and coupled
+    (`coupled`), FP3O's two steps (`pipelines`), one block after another (`sequential`), or a
+    registered one."""
     surrogate: str = "clip_own"
-    """What the clip bounds, one of `SURROGATES`: the agent's own ratio (`clip_own`); its product
-    with the others' (`clip_product`: A2PO, CoPPO); the joint ratio with gradients through every
-    agent (`joint`: CoPPO's own code); or one's own."""
+    """Name of the surrogate; the clip bounds the agent's own ratio (`clip_own`), its product with
+    the others' ratios (`clip_product`), or the joint ratio with gradients through every agent
+    (`joint`); or a registered one."""
     critic_input: Literal["state", "obs"] = "state"
-    """What the critic sees: the global state, or the agent's observation (IPPO)."""
+    """Input of the critic: the global state, or the agent's observation (IPPO)."""
     refresh_ratios: bool = False
-    """Couple to the others as they change at every minibatch, not as they were at the start."""
+    """Recompute the coupling weights at every minibatch instead of once per stage."""
     inner_clip: float | None = None
-    """Clip the others' product to 1 ± inner_clip·ε (the double clip); None: not at all."""
+    """Clip the others' product to 1 ± inner_clip·ε (the double clip); None: no inner clip."""
 
     order: Literal["random", "semi_greedy"] = "random"
-    """Order of the turns: random, or by turns the largest advantage left and a random agent."""
+    """Order of sequential updates: random, or alternately the agent with the largest advantage
+    left and a random one."""
     blocks: int | None = None
-    """Number of near-equal blocks that take turns; None: every agent alone."""
+    """Number of near-equal blocks of agents updated one after another; None: one agent each."""
     rounds: int = 1
-    """Rounds of turns in an iteration; the epochs are dealt out over the rounds."""
+    """Rounds of sequential updates per iteration; the epochs are divided among them."""
     clip_slope: float = 0.0
-    """w of ε_k = ε (w k/n + 1 - w): agents early in the order are clipped tighter."""
+    """w of ε_k = ε (w k/n + 1 - w): agents early in the order are clipped more tightly."""
     correct_advantages: bool = False
     """Re-estimate advantages and targets under the agents updated before (A2PO)."""
     critic_passes: int = 1
-    """Passes of the critic over the data in an epoch."""
+    """Passes of the critic over the data per epoch."""
 
     split: Literal["average", "random"] = "average"
     """How FP3O splits the advantage over agents; random: Dirichlet weights at every step."""
     steps: Literal["both", "independent"] = "both"
     """FP3O's two steps, or its independent step alone."""
     gated: bool = True
-    """Whether the dependent step needs the condition."""
+    """Whether the dependent step requires the condition."""
     dependent_epochs: int | None = None
-    """Epochs of the dependent step; None: as many as the independent step's (D1)."""
+    """Epochs of the dependent step; None: as many as in the independent step."""
     on_failed_condition: Literal["keep", "revert"] = "keep"
-    """When the condition fails: keep the intermediate policies (the paper) or go back."""
+    """When the condition fails: keep the intermediate policies (the paper) or revert to those of
+    the rollout."""
     critic_always: bool = False
-    """Train the critic in the dependent step even when its gate is shut (D2)."""
+    """Train the critic in the dependent step even when its gate is closed."""
     shadow: bool = False
-    """Take gated steps behind a shut gate too, measure what they do, and forget them: whether the
-    condition foretells the constraint is then known in every iteration."""
+    """Take gated steps behind a closed gate as well, measure them, and discard them: this shows in
+    every iteration whether the condition predicts the constraint."""
+
+    title: str = field(default="", compare=False)
+    """Name in tables and figures; empty: the registered name."""
+    summary: str = field(default="", compare=False)
+    """One sentence that describes the algorithm."""
+    colour: Colour = field(default=("#7f5539", "#c39a7b"), compare=False)
+    """Colour in figures."""

@@ -1,60 +1,65 @@
-"""TODO."""
+"""Schedules: which agents are updated in which stage, coupled to whom, how tightly clipped."""
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.algorithms.row import Algorithm, Stage
-
-Schedule = Callable[[Array, Array, int, Algorithm], Stage]
-"""Random key, each agent's mean absolute advantage, epochs and row -> the stages, one a row."""
-
-SCHEDULES: dict[str, Schedule] = {}
+from fp3o.algorithms.registry import SCHEDULES as SCHEDULES
+from fp3o.algorithms.registry import register_schedule
+from fp3o.algorithms.row import Algorithm
+from fp3o.errors import SettingError
 
 
-def register_schedule(function: Schedule) -> Schedule:
-    """Let rows name this function as their schedule."""
-    return _entered(SCHEDULES, function)
+class Stage(NamedTuple):
+    """Stages of an iteration, one per entry of the leading axis (inside a stage: without it)."""
 
-
-def _entered(table: dict[str, Any], function: Any) -> Any:
-    name = function.__name__
-    if name in table and table[name].__module__ != function.__module__:
-        raise ValueError(f"{name!r} is taken by {table[name].__module__}: choose another name")
-    table[name] = function
-    return function
+    agents: Int[Array, "*s k"]
+    """The agents that are updated."""
+    member: Float[Array, "*s k"]
+    """1 for an agent of the stage, 0 for the padding of a smaller block."""
+    coupling: Float[Array, "*s k n"]
+    """C of the weights W_i = exp(Σ_j C_ij log r_j)."""
+    clip_factor: Float[Array, "*s k"]
+    """Factor of the clip range ε."""
+    gated: Bool[Array, "*s"]
+    """Whether the stage runs only if the condition holds."""
+    epochs: Int[np.ndarray, "*s"]
+    """Passes over the data; known before tracing, like the number of stages."""
 
 
 @register_schedule
 def simultaneous(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
-    """One stage: everyone at once, nobody coupled (IPPO, MAPPO)."""
+    """One stage: all agents at once, uncoupled (IPPO, MAPPO)."""
     return whole_team_stages(np.zeros((1, score.size, score.size)), [epochs])
 
 
 @register_schedule
 def coupled(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
-    """One stage: everyone at once, each coupled to all others (CoPPO)."""
+    """One stage: all agents at once, each coupled to all others (CoPPO)."""
     return whole_team_stages(1.0 - np.eye(score.size)[None], [epochs])
 
 
-@register_schedule
+@register_schedule(condition_stage=0)
 def pipelines(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
-    """The independent step, then the dependent step under its gate (Algorithm 1, lines 4-9)."""
-    alone, coupled = np.zeros((score.size, score.size)), 1.0 - np.eye(score.size)
+    """The independent step, then the gated dependent step (Algorithm 1, lines 4-9).
+
+    The condition is about the policies after the independent step (line 7).
+    """
+    uncoupled, fully_coupled = np.zeros((score.size, score.size)), 1.0 - np.eye(score.size)
     if row.steps == "independent":
-        return whole_team_stages(alone[None], [epochs])
-    later = epochs if row.dependent_epochs is None else row.dependent_epochs
-    return whole_team_stages(np.stack([alone, coupled]), [epochs, later], gated=row.gated)
+        return whole_team_stages(uncoupled[None], [epochs])
+    dependent = epochs if row.dependent_epochs is None else row.dependent_epochs
+    coupling = np.stack([uncoupled, fully_coupled])
+    return whole_team_stages(coupling, [epochs, dependent], gated=row.gated)
 
 
 @register_schedule
 def sequential(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
-    """Blocks of agents one after another, each coupled to those who came before it."""
+    """Blocks of agents one after another, each coupled to the blocks before it (HAPPO, A2PO)."""
     keys = jax.random.split(key, row.rounds)
     rounds = [_round(k, score, row, later=j > 0) for j, k in enumerate(keys)]
     stages = jax.tree.map(lambda *parts: jnp.concatenate(parts), *rounds)
@@ -62,30 +67,33 @@ def sequential(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
 
 
 def _round(key: Array, score: Array, row: Algorithm, later: bool) -> Stage:
-    """One round of turns; in a later round everyone else has already been updated."""
+    """One round of sequential updates; in a later round all others have been updated before."""
     num_agents = score.size
     order = ORDERS[row.order](key, score)
     blocks = np.array_split(np.arange(num_agents), row.blocks or num_agents)
-    widest = max(map(len, blocks))
-    place = np.stack([np.pad(block, (0, widest - len(block)), mode="edge") for block in blocks])
-    member = np.stack([np.arange(widest) < len(block) for block in blocks])
-    agents = order[place]
+    width = max(map(len, blocks))
+    position = np.stack([np.pad(block, (0, width - len(block)), mode="edge") for block in blocks])
+    member = np.stack([np.arange(width) < len(block) for block in blocks])
+    agents = order[position]
     rank = jnp.zeros(num_agents, int).at[order].set(np.arange(num_agents))
-    came_before = rank < np.array([block[0] for block in blocks])[:, None, None]
+    before = rank < np.array([block[0] for block in blocks])[:, None, None]
     others = agents[..., None] != np.arange(num_agents)
-    slope = row.clip_slope * ((place + 1) / num_agents - 1.0) + 1.0
+    clip_factor = row.clip_slope * ((position + 1) / num_agents - 1.0) + 1.0
     return Stage(
         agents=agents,
         member=jnp.asarray(member, float),
-        coupling=jnp.asarray(others & (came_before | later), float),
-        clip_factor=jnp.asarray(slope, float),
+        coupling=jnp.asarray(others & (before | later), float),
+        clip_factor=jnp.asarray(clip_factor, float),
         gated=jnp.zeros(len(blocks), bool),
         epochs=np.zeros(len(blocks), int),
     )
 
 
 def whole_team_stages(coupling: np.ndarray, epochs: list[int], gated: bool = False) -> Stage:
-    """Stages of the whole team; if gated, all but the first need the condition."""
+    """Stages that update the whole team; if gated, all but the first require the condition.
+
+    `coupling` has the shape (stages, agents, agents); `epochs` has one number per stage.
+    """
     num_stages, num_agents, _ = coupling.shape
     ones = jnp.ones((num_stages, num_agents))
     return Stage(
@@ -99,60 +107,64 @@ def whole_team_stages(coupling: np.ndarray, epochs: list[int], gated: bool = Fal
 
 
 class StageFacts(NamedTuple):
-    """What is known of a schedule before anything is compiled."""
+    """Static properties of a schedule, known before anything is compiled."""
 
     whole_team: bool
-    """Every stage updates all agents, in their order."""
+    """Whether every stage updates all agents, in their order."""
     gated: bool
-    """Some stage runs only if the condition holds."""
+    """Whether some stage runs only if the condition holds."""
     uneven: bool
-    """Stages have unequal numbers of epochs."""
+    """Whether stages differ in their numbers of epochs."""
+    max_epochs: int
+    """Largest number of epochs of a stage."""
 
 
 @cache
 def stage_facts(row: Algorithm, num_agents: int, epochs: int) -> StageFacts:
-    """Lay down a schedule once to see what kind it is, and whether it is well made."""
+    """Lay out a schedule once, check its shapes and read its static properties."""
     with jax.ensure_compile_time_eval():
         key, score = jax.random.key(0), jnp.zeros(num_agents)
         stage = SCHEDULES[row.schedule](key, score, epochs, row)
         _check_stage(row.schedule, stage, num_agents)
         team = jnp.broadcast_to(jnp.arange(num_agents), (len(stage.gated), num_agents))
-        whole = jnp.array_equal(stage.agents, team) and (stage.member == 1).all()
-        return StageFacts(bool(whole), bool(stage.gated.any()), bool(np.ptp(stage.epochs)))
+        whole_team = jnp.array_equal(stage.agents, team) and (stage.member == 1).all()
+        uneven, max_epochs = bool(np.ptp(stage.epochs)), int(stage.epochs.max())
+        return StageFacts(bool(whole_team), bool(stage.gated.any()), uneven, max_epochs)
 
 
 def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
-    """Refuse stages that do not fit together, with what would."""
+    """Refuse stages whose arrays do not fit together."""
     if np.ndim(stage.agents) != 2 or not np.size(stage.agents):
-        raise ValueError(f"the schedule {name!r}: `agents` must be (stages, agents of a stage)")
+        raise SettingError(f"schedule {name!r}: `agents` must be (stages, agents of a stage)")
     if not isinstance(stage.epochs, np.ndarray):
-        raise ValueError(f"the schedule {name!r}: `epochs` must be a NumPy array, known in advance")
-    num_stages, most = stage.agents.shape
-    wanted = {"coupling": (num_stages, most, num_agents), "gated": (num_stages,)}
-    wanted |= {
+        raise SettingError(f"schedule {name!r}: `epochs` must be a NumPy array, known in advance")
+    num_stages, width = stage.agents.shape
+    shapes = {
+        "coupling": (num_stages, width, num_agents),
+        "gated": (num_stages,),
         "epochs": (num_stages,),
-        "member": (num_stages, most),
-        "clip_factor": (num_stages, most),
+        "member": (num_stages, width),
+        "clip_factor": (num_stages, width),
     }
-    for part, shape in wanted.items():
+    for part, shape in shapes.items():
         if (given := np.shape(getattr(stage, part))) != shape:
-            raise ValueError(f"the schedule {name!r}: `{part}` must be {shape}, it is {given}")
+            raise SettingError(f"schedule {name!r}: `{part}` must have shape {shape}, not {given}")
     if stage.agents.min() < 0 or stage.agents.max() >= num_agents:
-        raise ValueError(f"the schedule {name!r} names agents beyond 0 to {num_agents - 1}")
+        raise SettingError(f"schedule {name!r} names agents outside 0 to {num_agents - 1}")
 
 
 def random_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array, " n"]:
-    """A uniform permutation of the agents."""
+    """A uniformly random permutation of the agents."""
     return jax.random.permutation(key, score.size)
 
 
 def semi_greedy_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array, " n"]:
-    """Odd positions: the largest score left. Even positions: anyone left, uniformly."""
+    """First, third, ... position: the largest score left; the others: uniformly among the rest."""
 
     def pick(taken: Array, draw: tuple[Array, Array]) -> tuple[Array, Array]:
         noise, greedy = draw
-        wish = jnp.where(taken, -jnp.inf, jnp.where(greedy, score, noise))
-        return taken.at[wish.argmax()].set(True), wish.argmax()
+        priority = jnp.where(taken, -jnp.inf, jnp.where(greedy, score, noise))
+        return taken.at[priority.argmax()].set(True), priority.argmax()
 
     noise = jax.random.uniform(key, (score.size, score.size))
     greedy = np.arange(score.size) % 2 == 0
@@ -160,3 +172,4 @@ def semi_greedy_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array
 
 
 ORDERS = {"random": random_order, "semi_greedy": semi_greedy_order}
+"""Orders of sequential updates, by the value of `Algorithm.order`."""

@@ -1,26 +1,15 @@
-"""TODO."""
-
-from collections.abc import Callable
+"""Surrogate objectives: what the update of a stage maximises per sample."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fp3o.algorithms.schedules import _entered
+from fp3o.algorithms.registry import SURROGATES as SURROGATES
+from fp3o.algorithms.registry import register_surrogate
 from fp3o.types import Scalar
-
-Surrogate = Callable[[Array, Array, Array, Array, Scalar | None], Array]
-"""Ratios, the others' product, advantages, clip and inner clip -> the gain of every sample."""
-
-SURROGATES: dict[str, Surrogate] = {}
-
-
-def register_surrogate(function: Surrogate) -> Surrogate:
-    """Let rows name this function as their surrogate."""
-    return _entered(SURROGATES, function)
 
 
 def clip_around_one(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:
-    """Clip to 1 ± width; None: as it is."""
+    """Clip to 1 ± width; None: unchanged."""
     return x if width is None else jnp.clip(x, 1.0 - width, 1.0 + width)
 
 
@@ -28,7 +17,7 @@ def clip_around_one(x: Float[Array, "*b"], width: Array | Scalar | None) -> Floa
 def clip_own(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:
-    """W min(r A, clip(r) A), the weight W = clip(Π_j r_j) outside the clip (HAPPO, FP3O)."""
+    """W min(r A, clip(r) A) with the weight W = clip(Π_j r_j) outside the clip (HAPPO, FP3O)."""
     weighted = clip_around_one(others, inner) * advantage
     return jnp.minimum(ratio * weighted, clip_around_one(ratio, clip) * weighted)
 
@@ -42,7 +31,7 @@ def clip_product(
     return jnp.minimum(product * advantage, clip_around_one(product, clip) * advantage)
 
 
-@register_surrogate
+@register_surrogate(differentiates_others=True)
 def joint(
     ratio: Array, others: Array, advantage: Array, clip: Array, inner: Scalar | None
 ) -> Array:

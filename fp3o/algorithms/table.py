@@ -1,102 +1,143 @@
-"""TODO."""
+"""The table of algorithms, and algorithms as text: `fp3o:on_failed_condition=revert`.
 
-import json
+Needs no JAX, so that reports can read titles and colours.
+"""
+
 from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from fp3o.algorithms.registry import SCHEDULES, SURROGATES
 from fp3o.algorithms.row import Algorithm
-from fp3o.algorithms.schedules import SCHEDULES
-from fp3o.algorithms.surrogates import SURROGATES
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
+from fp3o.options import parse_options, write_options
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "ippo": Algorithm(critic_input="obs"),
-    "mappo": Algorithm(),
-    "coppo": Algorithm("coupled", "clip_product", refresh_ratios=True, inner_clip=0.5),
-    "happo": Algorithm("sequential"),
-    "a2po": Algorithm(
-        "sequential", "clip_product", inner_clip=0.5, order="semi_greedy", clip_slope=0.5,
-        correct_advantages=True, critic_passes=2,
+    "fp3o": Algorithm(
+        "pipelines",
+        title="FP3O",
+        summary="two steps: every agent alone, then every agent coupled to all others if the "
+        "condition holds",
+        colour=("#d55e00", "#f0813a"),
     ),
-    "fp3o": Algorithm("pipelines"),
-}  # fmt: skip
-"""The table."""
+    "mappo": Algorithm(
+        title="MAPPO",
+        summary="all agents at once, with a critic that sees the state",
+        colour=("#0072b2", "#4aa3df"),
+    ),
+    "ippo": Algorithm(
+        critic_input="obs",
+        title="IPPO",
+        summary="all agents at once, with a critic that sees the agent's observation",
+        colour=("#56b4e9", "#9ad4f5"),
+    ),
+    "happo": Algorithm(
+        "sequential",
+        title="HAPPO",
+        summary="one agent after another in random order, weighted by the agents updated before",
+        colour=("#009e73", "#2fc79a"),
+    ),
+    "a2po": Algorithm(
+        "sequential",
+        "clip_product",
+        inner_clip=0.5,
+        order="semi_greedy",
+        clip_slope=0.5,
+        correct_advantages=True,
+        critic_passes=2,
+        title="A2PO",
+        summary="one agent after another in semi-greedy order, with advantages corrected for the "
+        "agents updated before",
+        colour=("#cc79a7", "#e39ac3"),
+    ),
+    "coppo": Algorithm(
+        "coupled",
+        "clip_product",
+        refresh_ratios=True,
+        inner_clip=0.5,
+        title="CoPPO",
+        summary="all agents at once, coupled to all others, with the product of ratios clipped",
+        colour=("#e69f00", "#f2bc45"),
+    ),
+}
+"""All algorithms by name, in the order of tables and figures."""
 
 REGISTERED_IN: dict[str, str] = {}
-"""Where rows of one's own come from: name -> the module that registers it."""
+"""Custom algorithms: name -> the module that registers it."""
+
+FIELDS = tuple(item.name for item in fields(Algorithm) if item.compare)
+"""Fields that change an algorithm's behaviour."""
 
 
 def register_algorithm(name: str, row: Algorithm, home: str) -> Algorithm:
-    """Add a row of one's own to the table: from then on it has a name like the others.
+    """Add a custom algorithm to the table.
 
-    `home` is the module that does so, its `__name__`: a run keeps `my_module:careful`, and imports
-    the module to go on.
+    `home` is the module that calls this, its `__name__`: a run stores `my_module:careful` and
+    imports that module to resume.
     """
     if not name.isidentifier():
-        raise ValueError(f"an algorithm's name is a word of letters, digits and _, got {name!r}")
+        raise SettingError(f"the name of an algorithm has letters, digits and _, got {name!r}")
     if name in ALGORITHMS and name not in REGISTERED_IN:
-        raise ValueError(f"{name!r} is one of fp3o's own algorithms: choose another name")
+        raise SettingError(f"{name!r} is a built-in algorithm: choose another name")
     REGISTERED_IN[name], ALGORITHMS[name] = home, row
     return row
 
 
 def parse_algorithm(text: str) -> Algorithm:
-    """A row by its name, with fields changed if asked: `fp3o` or `fp3o:on_failed_condition=revert`.
+    """Read an algorithm, `fp3o`, optionally with changed fields, `fp3o:gated=false,rounds=2`.
 
-    `my_module:careful` is a row that this module registers.
+    `my_module:careful` is an algorithm that this module registers.
     """
-    name, _, changes = text.partition(":")
-    if name not in ALGORITHMS and changes:
-        home = load(name)
-        name, _, changes = changes.partition(":")
+    name, changes = parse_options(text.rstrip(":"))
+    module, _, inner = name.rpartition(":")
+    if module in ALGORITHMS:
+        raise SettingError(f"cannot read {inner!r} in {text!r}: write field=value")
+    if module and name not in ALGORITHMS:
+        load(module)
+        name = inner
         if name not in ALGORITHMS:
-            raise ValueError(f"{home.__name__} does not register an algorithm {name!r}")
+            raise SettingError(f"{module} does not register an algorithm {name!r}")
     if name not in ALGORITHMS:
-        raise ValueError(
-            f"unknown algorithm {name!r}: {nearest(name, ALGORITHMS)}; one of your own is named "
-            "with the module that registers it, my_module:my_algorithm"
+        raise SettingError(
+            f"unknown algorithm {name!r}: {nearest(name, ALGORITHMS)}; a custom one is named with "
+            "the module that registers it, my_module:my_algorithm"
         )
-    return replace(ALGORITHMS[name], **dict(map(_change, filter(None, changes.split(",")))))
-
-
-def _change(text: str) -> tuple[str, Any]:
-    """`gated=false` as a field and its value."""
-    name, _, value = text.partition("=")
-    known = {item.name: item.default for item in fields(Algorithm)}
-    if name not in known:
-        raise ValueError(f"an algorithm has no field {name!r}: {nearest(name, known)}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    for key in changes:
+        if key not in FIELDS:
+            raise SettingError(f"an algorithm has no field {key!r}: {nearest(key, FIELDS)}")
+    # `null` is how JSON writes `none`.
+    values = {key: None if value == "null" else value for key, value in changes.items()}
+    return replace(ALGORITHMS[name], **values)
 
 
 def algorithm_name(row: Algorithm) -> str:
-    """The shortest text from which `algorithm` makes this row, in any process."""
+    """Shortest text that `parse_algorithm` reads as this row, in any process."""
     ways = sorted(_spellings(row))
     if not ways:
-        raise ValueError(
+        raise SettingError(
             f"a row with the schedule {row.schedule!r} and the surrogate {row.surrogate!r} has no "
-            'name by which a run could find it again: `fp3o.register("my_name", row, __name__)`'
+            "name by which a run could load it again: call "
+            '`fp3o.register_algorithm("my_name", row, __name__)`'
         )
     return ways[0][1]
 
 
 def _spellings(row: Algorithm) -> Iterator[tuple[int, str]]:
-    """Ways to write a row as a change of another one, and how many changes each takes."""
-    own = asdict(row)
+    """All ways to write a row as a variant of another, with the number of changed fields."""
     for name, base in ALGORITHMS.items():
-        changed = {key: own[key] for key, value in asdict(base).items() if own[key] != value}
-        # A function of one's own is only known where the module that has it is named, too.
-        parts = (
-            SCHEDULES.get(changed.get("schedule", "")),
-            SURROGATES.get(changed.get("surrogate", "")),
+        pairs = ((key, getattr(row, key), getattr(base, key)) for key in FIELDS)
+        changes: dict[str, Any] = {key: value for key, value, old in pairs if value != old}
+        # Custom functions are only found by importing the module that registers them.
+        entries = (
+            SCHEDULES.get(changes.get("schedule", "")),
+            SURROGATES.get(changes.get("surrogate", "")),
         )
-        if any(part and part.__module__ != __name__ for part in parts):
+        if any(entry and not _built_in(entry.function.__module__) for entry in entries):
             continue
-        words = (v if isinstance(v, str) else json.dumps(v) for v in changed.values())
-        pairs = map("=".join, zip(changed, words, strict=True))
         home = f"{REGISTERED_IN[name]}:" if name in REGISTERED_IN else ""
-        yield len(changed), home + name + ":" * bool(changed) + ",".join(pairs)
+        yield len(changes), write_options(home + name, changes)
+
+
+def _built_in(module: str) -> bool:
+    return module.startswith("fp3o.")

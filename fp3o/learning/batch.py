@@ -1,7 +1,7 @@
-"""From a trajectory to a batch: values, advantages, chunks.
+"""From a trajectory to a batch: values, advantages, sequences.
 
-Here the agent axis moves to the front, `(t, e, n, ...) -> (n, e, t, ...)`, and environments and
-steps become one axis of rows, `(n, r, ...)`, in which the chunks are neighbours.
+The agent axis moves to the front, `(t, e, n, ...) -> (n, e, t, ...)`, and environments and steps
+become one axis of samples, `(n, r, ...)`, in which sequences are contiguous.
 """
 
 from typing import NamedTuple
@@ -13,19 +13,37 @@ from jaxtyping import Array, Float, Shaped
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.returns import explained_variance, gae, standardise
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.statistics import living_mean
+from fp3o.learning.statistics import alive_mean
 from fp3o.types import Batch, Trajectory
 
 
 class TDResiduals(NamedTuple):
-    """What advantages are made of; A2PO makes them again in every stage."""
+    """Parts of the advantages; A2PO recomputes advantages from them in every stage."""
 
     delta: Float[Array, "n e t"]
     """r + γ V' - V."""
     decay: Float[Array, "n e t"]
     """γλ, 0 at the end of an episode."""
     value: Float[Array, "n e t"]
-    """V in the units of the reward."""
+    """V in reward units."""
+
+
+class IterationData(NamedTuple):
+    """Everything a policy iteration learns from."""
+
+    batch: Batch
+    residuals: TDResiduals
+    score: Float[Array, " n"]
+    """Mean absolute advantage per agent, which determines A2PO's order of updates."""
+
+
+class _Values(NamedTuple):
+    """Critic outputs over a rollout, in normalised units."""
+
+    now: Float[Array, "n e t"]
+    next: Float[Array, "n e t"]
+    hidden: Float[Array, "n e t h"]
+    """Hidden states after every step."""
 
 
 def agent_first(x: Shaped[Array, "t e n *f"]) -> Shaped[Array, "n e t *f"]:
@@ -33,8 +51,8 @@ def agent_first(x: Shaped[Array, "t e n *f"]) -> Shaped[Array, "n e t *f"]:
     return jnp.moveaxis(x, (2, 1, 0), (0, 1, 2))
 
 
-def as_rows(x: Shaped[Array, "n e t *f"]) -> Shaped[Array, "n r *f"]:
-    """One axis for all steps of all environments."""
+def merge_samples(x: Shaped[Array, "n e t *f"]) -> Shaped[Array, "n r *f"]:
+    """Merge environments and steps into one axis of samples."""
     return jax.lax.collapse(x, 1, 3)
 
 
@@ -44,77 +62,62 @@ def make_batch(
     learner: Learner,
     trajectory: Trajectory,
     critic_hidden: Float[Array, "e n h"],
-) -> tuple[Batch, TDResiduals, Float[Array, "e n h"], dict[str, Array]]:
-    """Values, advantages and targets of a rollout, in rows for the learner.
+) -> tuple[IterationData, Float[Array, "e n h"], dict[str, Array]]:
+    """Compute values, advantages and targets of a rollout and lay them out for the learner.
 
-    Also returns the critic's memory after the rollout, and what is worth reporting.
+    Also returns the hidden state of the critic after the rollout, and metrics.
     """
-    ends = trajectory.terminated | trajectory.truncated
-    each = lambda x: agent_first(  # noqa: E731
-        jnp.broadcast_to(x[..., None], trajectory.alive.shape)
-    )
-    see = setup.inputs
     trajectory = trajectory._replace(
-        obs=see(trajectory.obs),
-        critic_input=see(trajectory.critic_input),
-        final_critic_input=see(trajectory.final_critic_input),
+        obs=setup.inputs(trajectory.obs),
+        critic_input=setup.inputs(trajectory.critic_input),
+        final_critic_input=setup.inputs(trajectory.final_critic_input),
         action_mask=trajectory.action_mask & setup.spec.actions.mask,
     )
     critic_hidden = jnp.swapaxes(critic_hidden, 0, 1)
-    value, next_value, hidden_states = _values(setup, learner, trajectory, critic_hidden)
-    value_units = learner.value_norm.denormalise(value, setup.critic_of_agent)
-    next_units = learner.value_norm.denormalise(next_value, setup.critic_of_agent)
-
-    # Termination stops the bootstrap; a time limit does so only where the setting says it ends.
-    stops = trajectory.terminated if bootstraps(setup) else ends
-    delta = agent_first(trajectory.reward) + hparams.gamma * ~each(stops) * next_units - value_units
-    decay = hparams.gamma * hparams.gae_lambda * ~each(ends)
-    residual = TDResiduals(delta, decay, value_units)
-
-    alive = agent_first(trajectory.alive).astype(delta.dtype)
-    advantage = advantages(residual, jnp.ones_like(decay))
-    target = advantage + value_units
-    before = jnp.concatenate([critic_hidden[:, :, None], hidden_states[:, :, :-1]], axis=2)
-    rows = lambda x: as_rows(agent_first(x))  # noqa: E731
-    at_sequence_starts = lambda x: as_rows(x)[:, :: setup.config.sequence_steps]  # noqa: E731
+    values = _values(setup, learner, trajectory, critic_hidden)
+    residuals = _residuals(setup, hparams, learner, trajectory, values)
+    alive = agent_first(trajectory.alive).astype(residuals.delta.dtype)
+    advantage = advantages(residuals, jnp.ones_like(residuals.decay))
+    target = advantage + residuals.value
+    before = jnp.concatenate([critic_hidden[:, :, None], values.hidden[:, :, :-1]], axis=2)
+    merged = lambda x: merge_samples(agent_first(x))  # noqa: E731
+    at_sequence_starts = lambda x: merge_samples(x)[:, :: setup.config.sequence_steps]  # noqa: E731
     batch = Batch(
-        obs=rows(trajectory.obs),
-        critic_input=rows(trajectory.critic_input),
-        action_mask=rows(trajectory.action_mask),
-        alive=as_rows(alive),
-        episode_start=as_rows(each(trajectory.episode_start)),
+        obs=merged(trajectory.obs),
+        critic_input=merged(trajectory.critic_input),
+        action_mask=merged(trajectory.action_mask),
+        alive=merge_samples(alive),
+        episode_start=merge_samples(_per_agent(trajectory.episode_start, trajectory)),
         actor_hidden=at_sequence_starts(agent_first(trajectory.actor_hidden)),
         critic_hidden=at_sequence_starts(before),
-        action=rows(trajectory.action),
-        log_prob=rows(trajectory.log_prob),
-        value=as_rows(value),
-        advantage=as_rows(standardised(setup, advantage, alive)),
-        target=as_rows(target),
+        action=merged(trajectory.action),
+        log_prob=merged(trajectory.log_prob),
+        value=merge_samples(values.now),
+        advantage=merge_samples(standardise_advantages(setup, advantage, alive)),
+        target=merge_samples(target),
     )
-    metrics = {
-        "explained_variance": explained_variance(target, value_units),
-        "value": value_units.mean(),
-        "mean_abs_advantage": living_mean(jnp.abs(advantage), alive),
-    }
-    return batch, residual, jnp.swapaxes(hidden_states[:, :, -1], 0, 1), metrics
+    metrics = _metrics(target, residuals.value, advantage, alive)
+    data = IterationData(batch, residuals, metrics["mean_abs_advantage"])
+    return data, jnp.swapaxes(values.hidden[:, :, -1], 0, 1), metrics
 
 
 def bootstraps(setup: Setup) -> bool:
-    """Whether time limits continue with the value of the last observation."""
+    """Whether truncated episodes continue with the value of their last observation."""
     return setup.spec.truncates and setup.config.time_limit == "bootstrap"
 
 
-def advantages(residual: TDResiduals, trace: Float[Array, "n e t"]) -> Float[Array, "n e t"]:
-    """GAE with its decay multiplied by a trace at the next step: A_t = δ_t + γλ c_{t+1} A_{t+1}."""
+def advantages(residuals: TDResiduals, trace: Float[Array, "n e t"]) -> Float[Array, "n e t"]:
+    """GAE with the decay multiplied by the next step's trace: A_t = δ_t + γλ c_{t+1} A_{t+1}."""
     later = jnp.concatenate([trace[..., 1:], jnp.ones_like(trace[..., :1])], axis=-1)
     time_first = lambda x: jnp.moveaxis(x, -1, 0)  # noqa: E731
-    return jnp.moveaxis(gae(time_first(residual.delta), time_first(residual.decay * later)), 0, -1)
+    result = gae(time_first(residuals.delta), time_first(residuals.decay * later))
+    return jnp.moveaxis(result, 0, -1)
 
 
-def standardised(
+def standardise_advantages(
     setup: Setup, advantage: Float[Array, "n e t"], alive: Float[Array, "n e t"]
 ) -> Float[Array, "n e t"]:
-    """Advantages in the scale the actor sees."""
+    """Standardise advantages per agent or over the team, as configured."""
     if setup.config.advantage_norm == "none":
         return advantage
     if setup.config.advantage_norm == "team":
@@ -122,19 +125,50 @@ def standardised(
     return standardise(advantage, alive)
 
 
+def _metrics(target: Array, value: Array, advantage: Array, alive: Array) -> dict[str, Array]:
+    return {
+        "explained_variance": explained_variance(target, value),
+        "value": value.mean(),
+        "mean_abs_advantage": alive_mean(jnp.abs(advantage), alive),
+    }
+
+
+def _per_agent(x: Shaped[Array, "t e"], trajectory: Trajectory) -> Shaped[Array, "n e t"]:
+    """Repeat a property of the environments for every agent."""
+    return agent_first(jnp.broadcast_to(x[..., None], trajectory.alive.shape))
+
+
+def _residuals(
+    setup: Setup,
+    hparams: Hyperparameters,
+    learner: Learner,
+    trajectory: Trajectory,
+    values: _Values,
+) -> TDResiduals:
+    """Temporal-difference residuals in reward units."""
+    value = learner.value_norm.denormalise(values.now, setup.critic_of_agent)
+    next_value = learner.value_norm.denormalise(values.next, setup.critic_of_agent)
+    ends = trajectory.terminated | trajectory.truncated
+    # Termination stops the bootstrap; truncation does so only if the setting says so.
+    stops = _per_agent(trajectory.terminated if bootstraps(setup) else ends, trajectory)
+    delta = agent_first(trajectory.reward) + hparams.gamma * ~stops * next_value - value
+    decay = hparams.gamma * hparams.gae_lambda * ~_per_agent(ends, trajectory)
+    return TDResiduals(delta, decay, value)
+
+
 def _values(
     setup: Setup, learner: Learner, trajectory: Trajectory, hidden_state: Float[Array, "n e h"]
-) -> tuple[Float[Array, "n e t"], Float[Array, "n e t"], Float[Array, "n e t h"]]:
-    """Normalised values before and after every step, and the critic's memories."""
+) -> _Values:
+    """Normalised values before and after every step, and the hidden states of the critic."""
     critic = setup.critic(learner.critic)
-    view, final = agent_first(trajectory.critic_input), agent_first(trajectory.final_critic_input)
-    episode_start = jnp.broadcast_to(trajectory.episode_start.T, view.shape[:3])
-    out, hidden_states = critic(as_rows(view), hidden_state, as_rows(episode_start))
-    value, hidden_states = (x.reshape(*view.shape[:3], x.shape[-1]) for x in (out, hidden_states))
-    # The view after a step is judged with the memory after it, whether or not a reset follows.
-    after = as_rows(hidden_states[:, :, -final.shape[2] :])
-    last, _ = critic(as_rows(final), after, jnp.zeros(after.shape[:2], bool))
+    inputs, final = agent_first(trajectory.critic_input), agent_first(trajectory.final_critic_input)
+    episode_start = jnp.broadcast_to(trajectory.episode_start.T, inputs.shape[:3])
+    out, hidden = critic(merge_samples(inputs), hidden_state, merge_samples(episode_start))
+    value, hidden = (x.reshape(*inputs.shape[:3], x.shape[-1]) for x in (out, hidden))
+    # The final input is evaluated with the hidden state after the step, even if a reset follows.
+    after = merge_samples(hidden[:, :, -final.shape[2] :])
+    last, _ = critic(merge_samples(final), after, jnp.zeros(after.shape[:2], bool))
     value, last = value[..., 0], last.reshape(final.shape[:3])
     if last.shape == value.shape:
-        return value, last, hidden_states
-    return value, jnp.concatenate([value[:, :, 1:], last], axis=2), hidden_states
+        return _Values(value, last, hidden)
+    return _Values(value, jnp.concatenate([value[:, :, 1:], last], axis=2), hidden)

@@ -1,7 +1,7 @@
-"""Settings: what is traced (`Rates`) and what is static (`Config`), and their checks.
+"""Settings of the learner: traced scalars (`Hyperparameters`) and static settings (`Config`).
 
-`Rates` are numbers inside the compiled program: change them between iterations, or give every
-seed its own, and nothing is compiled again. Everything in `Config` shapes the program.
+`Hyperparameters` are numbers inside the compiled program: they can change between iterations or
+differ between seeds without compiling again. Everything in `Config` shapes the program.
 """
 
 import dataclasses
@@ -13,113 +13,114 @@ import equinox as eqx
 from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
 from fp3o.algorithms.table import parse_algorithm
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
 from fp3o.sharing.schemes import SharingSpec
 from fp3o.spec import EnvSpec
 from fp3o.types import Scalar
 
 
 class Hyperparameters(eqx.Module):
-    """Scalar settings that are data of the compiled program: they may differ from seed to seed."""
+    """Scalars of the compiled program, which may differ between seeds."""
 
     actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
     critic_lr: Scalar = 5e-4
     """Learning rate of the critics."""
     clip_range: Scalar = 0.2
-    """ε: how far a ratio may move before its gradient stops."""
+    """Clip range ε of the probability ratios."""
     value_clip: Scalar | None = None
-    """How far a value may move from its old prediction, in normalised units; None: as `clip`."""
+    """Clip range of value predictions around the old ones, in normalised units; None: equal to
+    clip_range."""
     entropy_coef: Scalar = 0.01
-    """Weight of the entropy bonus."""
+    """Coefficient of the entropy bonus."""
     gamma: Scalar = 0.99
-    """Discount."""
+    """Discount factor γ."""
     gae_lambda: Scalar = 0.95
-    """λ of the advantage estimate."""
+    """λ of generalised advantage estimation."""
     max_grad_norm: Scalar = 10.0
-    """Largest gradient norm of a component."""
+    """Maximum gradient norm, per set of agents connected by shared parameters."""
     huber_delta: Scalar = 10.0
-    """Error (normalised units) from which the value loss is linear."""
+    """Error, in normalised units, above which the value loss is linear."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Settings that shape the program; changing one compiles a new program."""
+    """Static settings; changing one compiles a new program."""
 
     algorithm: str | Algorithm = "fp3o"
-    """A name from the table, also with fields changed as in `fp3o:on_failed_condition=revert`, or a row."""
+    """Algorithm by name, optionally with changed fields, as in fp3o:on_failed_condition=revert."""
     sharing: SharingSpec = "full"
-    """Sharing of the actor: full, partial, none, by_type, or a map from agent to group."""
+    """Parameter sharing of the actor: full, partial, none, by_type, auto, or a map from agent to
+    group."""
     critic_sharing: SharingSpec | None = None
-    """Sharing of the critic; None: that of the actor's first layer (D8)."""
+    """Parameter sharing of the critic; None: that of the actor's first layer."""
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
-    """Scalars that may change without compiling again."""
+    """Scalars that can change without compiling again."""
 
     num_envs: int = 8
-    """Environments stepped together."""
+    """Number of parallel environments."""
     rollout: int = 128
-    """Steps of each environment in an iteration."""
+    """Steps per environment per iteration."""
     epochs: int = 5
-    """Passes over the data in a stage."""
+    """Passes over the data per stage."""
     minibatches: int = 1
-    """Parts the data is cut into in every pass."""
+    """Number of minibatches per epoch."""
     sequence_length: int | None = None
-    """Length of the sequences a recurrent network learns from; None: 1 without memory, else 10."""
+    """Length of the training sequences of a recurrent network; None: 10, or 1 without a GRU."""
 
     network: str = "mlp_gru"
-    """Kind of the actor's and the critic's network: layered, or one of your own by its import path,
+    """Network of actor and critic: mlp_gru, or a custom class by import path,
     my_module:MyNetwork."""
     hidden: tuple[int, ...] = (64, 64)
     """Sizes of the hidden layers."""
     gru_size: int = 0
-    """Size of the GRU in actor and critic; 0: none."""
+    """Size of the GRU in actor and critic; 0: no GRU."""
     activation: str = "relu"
-    """relu or tanh."""
+    """Activation function: relu or tanh."""
     layer_norm: bool = True
-    """LayerNorm before every layer, the first one included."""
+    """Apply LayerNorm before every layer, including the first."""
     output_gain: float = 0.01
-    """Gain of the policy's last layer."""
+    """Initialisation gain of the policy's output layer."""
     std_param: str = "sigmoid"
-    """Spread of continuous actions: sigmoid (the paper, at most 0.5) or exp."""
+    """Parametrisation of the standard deviation of continuous actions: sigmoid (as in the paper, at
+    most 0.5) or exp."""
     agent_id: bool = True
-    """Append a one-hot of the agent to what actor and critic see."""
+    """Append the agent's one-hot index to the inputs of actor and critic."""
 
     time_limit: Literal["bootstrap", "terminate"] = "bootstrap"
-    """At a time limit: continue with the value of the last observation, or treat it as an end
-    (the paper)."""
+    """At a time limit: bootstrap from the value of the last observation, or treat it as a
+    termination (as in the paper)."""
     head_lr_factor: float = 1.0
-    """Factor of the learning rate in the policy's last layer; the number of agents under partial
-    sharing in the authors' release (D6)."""
+    """Factor of the learning rate of the policy's output layer; the number of agents under partial
+    sharing in the authors' release."""
     mask_value_loss: bool = False
-    """Leave dead agents out of the value loss (D11: the published runs do not)."""
+    """Exclude dead agents from the value loss (the published runs include them)."""
     advantage_norm: Literal["agent", "team", "none"] = "agent"
-    """Standardise advantages for each agent, over the team, or not at all."""
+    """Standardise advantages per agent, over the whole team, or not at all."""
 
     @property
     def row(self) -> Algorithm:
-        """The algorithm's row of the table."""
-        return (
-            parse_algorithm(self.algorithm) if isinstance(self.algorithm, str) else self.algorithm
-        )
+        """The algorithm as a row of the table."""
+        if isinstance(self.algorithm, str):
+            return parse_algorithm(self.algorithm)
+        return self.algorithm
 
     @property
     def sequence_steps(self) -> int:
-        """Steps of a chunk."""
+        """Length of a training sequence."""
         return self.sequence_length or (10 if self.gru_size else 1)
 
     def stage_facts(self, spec: EnvSpec) -> StageFacts:
-        """What is known of the algorithm's stages for this task."""
+        """Static properties of the algorithm's stages in this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
 
     def replace(self, **changes: object) -> "Config":
-        """A copy with these settings changed; rates may be given by name too."""
-        rate_names = {f.name for f in dataclasses.fields(Hyperparameters)}
-        hparams = {name: changes.pop(name) for name in rate_names & changes.keys()}
+        """Copy with these settings changed; hyperparameters can be given by name, too."""
+        scalars = {f.name for f in dataclasses.fields(Hyperparameters)}
+        hparams = {name: changes.pop(name) for name in scalars & changes.keys()}
         for name in changes:
             if name not in (known := [f.name for f in dataclasses.fields(Config)]):
-                raise ValueError(
-                    f"unknown setting {name!r}: {nearest(name, {*known, *rate_names})}"
-                )
+                raise SettingError(f"unknown setting {name!r}: {nearest(name, {*known, *scalars})}")
         if hparams:
             changes["hyperparameters"] = dataclasses.replace(self.hyperparameters, **hparams)
         return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]

@@ -1,13 +1,13 @@
-"""Adam for parameters that are shared in groups, and gradient clipping by component.
+"""Adam for parameters shared in groups, with gradients clipped per component.
 
-All arrays of a network that follow one agent-to-group map are laid side by side as a matrix with
-one row a group. Full sharing and no sharing give one matrix, partial sharing two. An optimiser
-with moments *and step count* of its own for every group is then optax's Adam mapped over rows,
-and a group that a stage does not touch keeps its row: idle agents never drift on momentum.
+All arrays of a network with the same agent-to-group map are packed side by side into one matrix
+with one row per group. Full sharing and no sharing give one matrix, partial sharing two. Separate
+moments *and step counts* per group are then optax's Adam mapped over rows, and the row of a group
+that a stage does not update stays unchanged: idle agents never drift by momentum.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,43 +17,54 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from fp3o.networks.layers import Grouped
-from fp3o.sharing.schemes import Groups, components
+from fp3o.sharing.maps import Groups, components
 from fp3o.types import Scalar
 
 ADAM = optax.scale_by_adam(eps=1e-5)
 
 PackedParams = tuple[Float[Array, "_ _"], ...]
-"""The parameters of a network: one matrix `(g, p)` for every distinct map."""
+"""Parameters of a network: one matrix `(g, p)` per distinct map."""
+
+
+class StepSize(NamedTuple):
+    """Size of a gradient step."""
+
+    lr: Scalar
+    max_grad_norm: Scalar
+    """Largest gradient norm per component."""
 
 
 class ParamLayout:
-    """How a network's arrays lie in rows; a static description made once from a network.
+    """Static layout of a network's arrays in packed matrices.
 
-    `head_rate` multiplies the learning rate of the last layer: the number of agents under partial
-    sharing reproduces the authors' release (D6), 1 is the default.
+    `head_lr_factor` multiplies the learning rate of the last layer; the number of agents under
+    partial sharing reproduces the authors' release (D6).
     """
 
-    def __init__(self, network: eqx.Module, head_rate: float = 1.0):
+    def __init__(self, network: eqx.Module, head_lr_factor: float = 1.0):
         paths, self._structure = jax.tree_util.tree_flatten_with_path(network)
         parts = jax.tree.leaves(network, is_leaf=lambda part: isinstance(part, Grouped))
         self._map_of_leaf = [part.groups for part in parts for _ in jax.tree.leaves(part)]
         self._shapes = [array.shape for _, array in paths]
         self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self._map_of_leaf))
         self.component = components(self.maps)
-        rates = [head_rate if _in_head(path) else 1.0 for path, _ in paths]
-        flat = [np.full(_width(s), r, np.float32) for s, r in zip(self._shapes, rates, strict=True)]
-        self.lr_factors = tuple(np.concatenate(self._of(flat, groups)) for groups in self.maps)
+        factors = [head_lr_factor if _in_head(path) else 1.0 for path, _ in paths]
+        flat = [
+            np.full(_width(shape), factor, np.float32)
+            for shape, factor in zip(self._shapes, factors, strict=True)
+        ]
+        self.lr_factors = tuple(np.concatenate(self._with_map(flat, groups)) for groups in self.maps)
 
     def pack(self, network: eqx.Module) -> PackedParams:
-        """Lay the arrays side by side."""
+        """Pack the arrays of a network."""
         flat = [array.reshape(array.shape[0], -1) for array in jax.tree.leaves(network)]
-        return tuple(jnp.concatenate(self._of(flat, groups), axis=1) for groups in self.maps)
+        return tuple(jnp.concatenate(self._with_map(flat, groups), axis=1) for groups in self.maps)
 
-    def unpack(self, rows: PackedParams) -> Any:
-        """The network whose arrays lie in these rows."""
+    def unpack(self, params: PackedParams) -> Any:
+        """The network with these packed parameters."""
         pieces = {}
-        for groups, matrix in zip(self.maps, rows, strict=True):
-            shapes = self._of(self._shapes, groups)
+        for groups, matrix in zip(self.maps, params, strict=True):
+            shapes = self._with_map(self._shapes, groups)
             ends = np.cumsum([_width(shape) for shape in shapes])[:-1].tolist()
             parts = jnp.split(matrix, ends, axis=1)
             pieces[groups] = iter([p.reshape(s) for p, s in zip(parts, shapes, strict=True)])
@@ -64,9 +75,9 @@ class ParamLayout:
         """Group -> component."""
         return tuple(self.component[groups.index(g)] for g in range(max(groups) + 1))
 
-    def _of(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
+    def _with_map(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
         pairs = zip(leaves, self._map_of_leaf, strict=True)
-        return [leaf for leaf, own in pairs if own == groups]
+        return [leaf for leaf, leaf_groups in pairs if leaf_groups == groups]
 
 
 def _width(shape: tuple[int, ...]) -> int:
@@ -82,13 +93,13 @@ def membership(groups: Groups) -> Float[np.ndarray, "g n"]:
     return np.equal.outer(np.arange(max(groups) + 1), np.array(groups)).astype(np.float32)
 
 
-def init_adam(rows: PackedParams) -> Any:
-    """Empty moments and a step count of 0 for every group."""
-    return tuple(jax.vmap(ADAM.init)(matrix) for matrix in rows)
+def init_adam(params: PackedParams) -> Any:
+    """Zero moments and a step count of 0 for every group."""
+    return tuple(jax.vmap(ADAM.init)(matrix) for matrix in params)
 
 
 def component_norms(layout: ParamLayout, grads: PackedParams) -> Float[Array, " component"]:
-    """The norm of each component's gradient."""
+    """Gradient norm of each component."""
     squares = [
         membership(layout.component_of_group(groups)) @ jnp.square(grad).sum(1)
         for groups, grad in zip(layout.maps, grads, strict=True)
@@ -98,36 +109,35 @@ def component_norms(layout: ParamLayout, grads: PackedParams) -> Float[Array, " 
 
 def adam_step(
     layout: ParamLayout,
-    rows: PackedParams,
+    params: PackedParams,
     state: Any,
     grads: PackedParams,
-    moves: Bool[Array, " n"] | None,
-    rate: Scalar,
-    max_norm: Scalar,
+    updated: Bool[Array, " n"] | None,
+    size: StepSize,
 ) -> tuple[PackedParams, Any, Float[Array, ""]]:
-    """One step of Adam for the groups of the agents that move (None: all of them).
+    """One step of Adam for the groups of the updated agents (None: all of them).
 
-    Returns the new rows, the new state and the largest gradient norm of a component.
+    Returns the new parameters, the new state and the largest gradient norm of a component.
     """
     norms = component_norms(layout, grads)
-    scale = jnp.minimum(1.0, max_norm / (norms + 1e-6))
-    new_rows, new_state = [], []
+    scale = jnp.minimum(1.0, size.max_grad_norm / (norms + 1e-6))
+    new_params, new_state = [], []
     for j, groups in enumerate(layout.maps):
         grad = grads[j] * scale[np.array(layout.component_of_group(groups))][:, None]
         update, moments = jax.vmap(ADAM.update)(grad, state[j])
-        new_rows.append(rows[j] - rate * layout.lr_factors[j] * update)  # pyright: ignore
+        new_params.append(params[j] - size.lr * layout.lr_factors[j] * update)  # pyright: ignore
         new_state.append(moments)
-    if moves is not None:
-        new_rows = update_where(layout, moves, new_rows, rows)
-        new_state = update_where(layout, moves, new_state, state)
-    return tuple(new_rows), tuple(new_state), norms.max()
+    if updated is not None:
+        new_params = update_where(layout, updated, new_params, params)
+        new_state = update_where(layout, updated, new_state, state)
+    return tuple(new_params), tuple(new_state), norms.max()
 
 
-def update_where(layout: ParamLayout, moves: Bool[Array, " n"], new: Any, old: Any) -> Any:
-    """`new` for the groups of the agents that move, `old` for all others."""
+def update_where(layout: ParamLayout, updated: Bool[Array, " n"], new: Any, old: Any) -> Any:
+    """`new` for the groups of the updated agents, `old` for all others."""
     chosen = []
     for j, groups in enumerate(layout.maps):
-        touched = (jnp.asarray(membership(groups)) * moves).any(1)
+        touched = (jnp.asarray(membership(groups)) * updated).any(1)
         choose = lambda a, b, t=touched: jnp.where(_column(t, a), a, b)  # noqa: E731
         chosen.append(jax.tree.map(choose, new[j], old[j]))
     return tuple(chosen)

@@ -1,4 +1,4 @@
-"""Advantages, returns, and the running normaliser of the critic's targets."""
+"""Advantage estimation, and the running normalisation of value targets."""
 
 from typing import NamedTuple
 
@@ -8,12 +8,12 @@ from jaxtyping import Array, Float
 
 from fp3o.types import Scalar
 
-RATE = 1e-5
+_NORM_RATE = 1e-5
 """Weight of a new batch in the running means: nearly a cumulative average for 1e5 updates."""
 
 
 class ValueNorm(NamedTuple):
-    """Running first and second moments of the targets, one of each for every critic.
+    """Running first and second moments of the targets, per critic.
 
     Both start at 0 and are divided by `weight`, the sum of the weights so far.
     """
@@ -24,47 +24,47 @@ class ValueNorm(NamedTuple):
 
     @classmethod
     def create(cls, num_groups: int) -> "ValueNorm":
-        """Nothing seen yet."""
+        """Statistics of no data."""
         return cls(*(jnp.zeros(num_groups) for _ in range(3)))
 
     def moments(self) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
-        """Mean and standard deviation (at least 0.1) of what was seen."""
+        """Mean and standard deviation (at least 0.1) of the targets so far."""
         weight = jnp.maximum(self.weight, 1e-5)
         mean = self.mean / weight
         return mean, jnp.sqrt(jnp.maximum(self.square / weight - jnp.square(mean), 1e-2))
 
     def normalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
-        """(x - mean) / std, with the numbers of each agent's critic."""
-        mean, std = self._of(group, x)
+        """(x - mean) / std, with the statistics of each agent's critic."""
+        mean, std = self._per_agent(group, x)
         return (x - mean) / std
 
     def denormalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
-        """Back to the units of the reward."""
-        mean, std = self._of(group, x)
+        """Inverse of `normalise`: back to reward units."""
+        mean, std = self._per_agent(group, x)
         return x * std + mean
 
     def update(
         self, x: Float[Array, "k *b"], group: Array, member: Float[Array, " k"]
     ) -> "ValueNorm":
-        """Add a batch of targets; a critic none of whose agents is a member stays as it was."""
+        """Add a batch of targets; a critic without a member among its agents is unchanged."""
         axes = tuple(range(1, x.ndim))
         belongs = (jnp.arange(self.mean.size)[:, None] == group) * member
         total = belongs.sum(1)
         pooled = lambda y: belongs @ y.mean(axes) / jnp.maximum(total, 1.0)  # noqa: E731
         batch = ValueNorm(pooled(x), pooled(jnp.square(x)), jnp.ones_like(self.weight))
-        rate = jnp.where(total > 0, RATE, 0.0)
+        rate = jnp.where(total > 0, _NORM_RATE, 0.0)
         return ValueNorm(
             *((1.0 - rate) * old + rate * new for old, new in zip(self, batch, strict=True))
         )
 
-    def _of(self, group: Array, like: Array) -> tuple[Array, Array]:
+    def _per_agent(self, group: Array, like: Array) -> tuple[Array, Array]:
         shape = (-1, *(1,) * (like.ndim - 1))
         mean, std = self.moments()
         return mean[group].reshape(shape), std[group].reshape(shape)
 
 
 def gae(delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]) -> Float[Array, "t *b"]:
-    """A_t = δ_t + decay_t A_{t+1}, from the last step back.
+    """Generalised advantage estimation, A_t = δ_t + decay_t A_{t+1}.
 
     `decay` is γλ inside an episode and 0 at its end; A2PO multiplies it by the truncated ratio of
     the agents updated before (its preceding-agent correction).
@@ -80,7 +80,7 @@ def gae(delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]) -> Float[Array
 def standardise(
     advantage: Float[Array, "n *b"], alive: Float[Array, "n *b"]
 ) -> Float[Array, "n *b"]:
-    """(A - mean) / (std + 1e-5), each agent over the steps at which it is alive."""
+    """(A - mean) / (std + 1e-5), per agent over the steps at which it is alive."""
     axes = tuple(range(1, advantage.ndim))
     count = jnp.maximum(alive.sum(axes, keepdims=True), 1.0)
     mean = (advantage * alive).sum(axes, keepdims=True) / count
@@ -96,6 +96,6 @@ def explained_variance(
 
 
 def huber(error: Float[Array, "*b"], delta: Scalar) -> Float[Array, "*b"]:
-    """e²/2 up to |e| = delta, then linear; symmetric."""
+    """Huber loss: e²/2 up to |e| = delta, then linear."""
     size = jnp.abs(error)
     return jnp.where(size <= delta, 0.5 * jnp.square(error), delta * (size - 0.5 * delta))

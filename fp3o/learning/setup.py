@@ -1,4 +1,4 @@
-"""Everything that is fixed before training: the task's facts, the settings, the layouts."""
+"""Everything fixed before training: task, settings, sharing maps, parameter layouts."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -17,12 +17,13 @@ from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise
 from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
 from fp3o.networks.validate import validate_network
-from fp3o.sharing.schemes import default_critic_sharing, layer_groups, resolve_groups
+from fp3o.sharing.maps import Sharing, default_critic_sharing
+from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
 
 
 class Learner(NamedTuple):
-    """What training changes: parameters in rows, optimiser states, the value normaliser."""
+    """What training updates: packed parameters, optimiser states, the value normaliser."""
 
     actor: PackedParams
     actor_adam: Any
@@ -32,7 +33,7 @@ class Learner(NamedTuple):
 
 
 class Setup:
-    """A checked task and configuration; static, made once."""
+    """A task and a configuration, checked; static during training."""
 
     def __init__(self, spec: EnvSpec, config: Config):
         check_config(config, spec)
@@ -42,16 +43,11 @@ class Setup:
         self.network = network_class(config.network)
         self.trunk = TrunkSpec(config.hidden, config.gru_size, config.activation, config.layer_norm)
         layers = [self.network.num_layers(self.trunk, role) for role in ("actor", "critic")]
-        self.actor_sharing = layer_groups(
-            resolve_groups(config.sharing, spec), spec.agent_types, layers[0]
-        )
-        self.critic_sharing = (
-            default_critic_sharing(self.actor_sharing, layers[1])
-            if config.critic_sharing is None
-            else layer_groups(
-                resolve_groups(config.critic_sharing, spec), spec.agent_types, layers[1]
-            )
-        )
+        self.actor_sharing = self._sharing(config.sharing, layers[0])
+        if config.critic_sharing is None:
+            self.critic_sharing = default_critic_sharing(self.actor_sharing, layers[1])
+        else:
+            self.critic_sharing = self._sharing(config.critic_sharing, layers[1])
         actor, critic = self._networks(seed=0)
         if self.network is not MLPGRUNetwork:
             validate_network(actor.network, self.network_spec("actor"))
@@ -66,37 +62,41 @@ class Setup:
 
     @property
     def num_critics(self) -> int:
-        """Critics with a value normaliser of their own."""
+        """Number of critics that have a separate value normaliser."""
         return max(self.critic_sharing[-1]) + 1
 
     @property
     def critic_of_agent(self) -> Int[Array, " n"]:
-        """Agent -> critic."""
+        """Index of each agent's critic."""
         return jnp.asarray(self.critic_sharing[-1])
 
     def hyperparameters(self) -> Hyperparameters:
-        """The configured rates as arrays, ready to be traced or stacked over seeds."""
+        """The configured hyperparameters as arrays, to be traced or stacked over seeds."""
         return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.hyperparameters)
 
     def init(self, seed: int) -> Learner:
-        """Fresh networks, empty optimisers."""
+        """Initialise networks and optimisers."""
         actor, critic = self._networks(seed)
-        actor_rows, critic_rows = self.actor_layout.pack(actor), self.critic_layout.pack(critic)
+        actor_params = self.actor_layout.pack(actor)
+        critic_params = self.critic_layout.pack(critic)
         return Learner(
-            actor_rows, init_adam(actor_rows), critic_rows, init_adam(critic_rows),
+            actor_params,
+            init_adam(actor_params),
+            critic_params,
+            init_adam(critic_params),
             ValueNorm.create(self.num_critics),
-        )  # fmt: skip
+        )
 
-    def actor(self, rows: PackedParams) -> Actor:
-        """The policy network of these rows."""
-        return self.actor_layout.unpack(rows)
+    def actor(self, params: PackedParams) -> Actor:
+        """The policy with these parameters."""
+        return self.actor_layout.unpack(params)
 
-    def critic(self, rows: PackedParams) -> Network:
-        """The value network of these rows."""
-        return self.critic_layout.unpack(rows)
+    def critic(self, params: PackedParams) -> Network:
+        """The value network with these parameters."""
+        return self.critic_layout.unpack(params)
 
     def features(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
-        """An observation or state with the agent's one-hot behind it, where that is asked for."""
+        """Observation or state, followed by the agent's one-hot index if `agent_id` is set."""
         if not self.config.agent_id:
             return x
         num_agents = self.spec.num_agents
@@ -104,21 +104,25 @@ class Setup:
         return jnp.concatenate([x, ids], axis=-1)
 
     def inputs(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
-        """Features as the networks take them: standardised if they have LayerNorm."""
+        """Network inputs: the features, standardised if the networks have LayerNorm."""
         features = self.features(x)
         return normalise(features) if self.config.layer_norm else features
 
     def network_spec(self, role: Literal["actor", "critic"]) -> NetworkSpec:
-        """What the policy network, or the value network, is asked to be."""
-        config, spec, body = self.config, self.spec, self.trunk
+        """Specification of the policy network or the value network."""
+        config, spec, trunk = self.config, self.spec, self.trunk
         ids = spec.num_agents if config.agent_id else 0
         if role == "actor":
             size, out = spec.obs_size, num_outputs(spec.actions)
             return NetworkSpec(
-                role, spec, size + ids, out, body, self.actor_sharing, config.output_gain
+                role, spec, size + ids, out, trunk, self.actor_sharing, config.output_gain
             )
         size = spec.state_size if self.row.critic_input == "state" else spec.obs_size
-        return NetworkSpec(role, spec, size + ids, 1, body, self.critic_sharing, 1.0)
+        return NetworkSpec(role, spec, size + ids, 1, trunk, self.critic_sharing, 1.0)
+
+    def _sharing(self, sharing: SharingSpec, num_layers: int) -> Sharing:
+        plain = resolve_groups(sharing, self.spec)
+        return layer_groups(plain, self.spec.agent_types, num_layers)
 
     def _networks(self, seed: int) -> tuple[Actor, Network]:
         random = np.random.default_rng(seed)

@@ -1,22 +1,58 @@
-"""TODO."""
+"""What stages of an iteration receive, pass on and report."""
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fp3o.algorithms.schedules import Stage
+from fp3o.learning.config import Hyperparameters
 from fp3o.learning.setup import Learner
+from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
 Metrics = dict[str, Array]
 
 
 class StageCarry(NamedTuple):
-    """What one stage hands to the next."""
+    """What one stage passes on to the next."""
 
     learner: Learner
     log_ratio: Float[Array, "n r"]
     """log π - log π_rollout of the actions taken, 0 for dead agents."""
+
+
+class StageData(NamedTuple):
+    """Training data of a stage, or a minibatch of it."""
+
+    batch: Batch
+    """Samples of the agents of the stage."""
+    others: Float[Array, "k r"]
+    """W before any clip: product of the coupled agents' ratios at the start of the stage."""
+
+
+class StageInputs(NamedTuple):
+    """Everything that stays fixed during the epochs of a stage."""
+
+    hparams: Hyperparameters
+    stage: Stage
+    data: StageData
+    team: Batch
+    """Samples of all agents."""
+    log_ratio: Float[Array, "n r"]
+    """Log-ratios of all agents at the start of the stage."""
+
+
+class StageResult(NamedTuple):
+    """Policies before and after a stage, on the whole batch."""
+
+    stage: Stage
+    before: Float[Array, "n r"]
+    """Log-ratios at the start of the stage."""
+    after: Float[Array, "n r"]
+    rollout_policy: Distribution
+    policy: Distribution
+    """Policies after the stage."""
 
 
 def others_log_ratio(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
@@ -24,16 +60,8 @@ def others_log_ratio(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:
     return log_ratio.sum(0) - log_ratio
 
 
-class StageData(NamedTuple):
-    """What a stage learns from: the batch of its agents, and what the others have become."""
-
-    batch: Batch
-    others: Float[Array, "k r"]
-    """W before any clip: the product of the coupled agents' ratios at the start of the stage."""
-
-
 def coupling_weights(
     coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]
 ) -> Float[Array, "k r"]:
-    """W_i = exp(Σ_j C_ij log r_j): products of ratios are sums of logarithms."""
+    """W_i = exp(Σ_j C_ij log r_j): products of ratios as sums of logarithms."""
     return jnp.exp(coupling @ log_ratio)

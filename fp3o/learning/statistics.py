@@ -1,43 +1,43 @@
-"""TODO."""
+"""Statistics over the samples of living agents."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
-"""Which quantiles of the ratios are reported."""
+"""Quantiles that the metrics report."""
+
+_INTEGER_OF_SIZE = {4: jnp.int32, 8: jnp.int64}
+"""Integer type with as many bytes as a float."""
 
 
-def living_mean(x: Float[Array, "n *b"], alive: Float[Array, "n *b"]) -> Float[Array, " n"]:
-    """Each agent's mean over the steps at which it is alive."""
+def alive_mean(x: Float[Array, "n *b"], alive: Float[Array, "n *b"]) -> Float[Array, " n"]:
+    """Mean per agent over the steps at which it is alive."""
     axes = tuple(range(1, x.ndim))
     return (x * alive).sum(axes) / jnp.maximum(alive.sum(axes), 1.0)
 
 
-def living_variance(x: Float[Array, "*b"], alive: Float[Array, "*b"]) -> Float[Array, ""]:
-    """Variance over the living samples of all agents together."""
+def alive_variance(x: Float[Array, "*b"], alive: Float[Array, "*b"]) -> Float[Array, ""]:
+    """Variance over the samples of all living agents together."""
     number = jnp.maximum(alive.sum(), 1.0)
     mean = (x * alive).sum() / number
     return (jnp.square(x - mean) * alive).sum() / number
 
 
 def quantiles(x: Float[Array, "*b"], alive: Float[Array, "*b"]) -> Float[Array, " q"]:
-    """Quantiles of positive numbers over the living samples (nearest rank), by one sort; 0: none.
+    """Quantiles of positive numbers over living agents (nearest rank); 0 if there are none.
 
-    Positive floats are ordered like their bits, and integers sort five times faster.
+    Positive floats are ordered like their bit patterns, and integers sort five times faster.
     """
-    bits = jax.lax.bitcast_convert_type(jnp.where(alive > 0, x, jnp.inf), BITS[x.dtype.itemsize])
+    integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
+    bits = jax.lax.bitcast_convert_type(jnp.where(alive > 0, x, jnp.inf), integer)
     ranked = jax.lax.bitcast_convert_type(jnp.sort(bits, axis=None), x.dtype)
     last = jnp.maximum(alive.sum() - 1.0, 0.0)
-    found = ranked[jnp.round(jnp.asarray(QUANTILES) * last).astype(int)]
-    return jnp.where(alive.sum() > 0, found, 0.0)
-
-
-BITS = {4: jnp.int32, 8: jnp.int64}
-"""The integer type as wide as a float."""
+    result = ranked[jnp.round(jnp.asarray(QUANTILES) * last).astype(int)]
+    return jnp.where(alive.sum() > 0, result, 0.0)
 
 
 def effective_sample_size(log_weight: Float[Array, "*b"]) -> Float[Array, ""]:
-    """(Σw)² / (N Σw²): the share of the samples that still counts under these weights."""
+    """(Σw)² / (N Σw²): effective fraction of the samples under these importance weights."""
     weight = jnp.exp(log_weight - log_weight.max())
     return jnp.square(weight.sum()) / (weight.size * jnp.square(weight).sum())

@@ -1,7 +1,8 @@
 """One policy iteration, from the top down.
 
-`improve` runs the stages of an algorithm, `run_stage` one of them, `fit` its epochs, `one_epoch`
-one pass, `gradient_step` one minibatch. What a minibatch maximises is in `losses`.
+`policy_iteration` runs the stages of an algorithm, `run_stage` one of them, `run_epochs` its
+epochs, `one_epoch` one pass over the minibatches. Gradient steps are in `steps`, losses in
+`losses`.
 """
 
 from functools import partial
@@ -10,15 +11,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from fp3o.algorithms.fp3o import (
-    TOLERANCE,
-    condition_gap,
-    non_overlapping,
-    random_split,
+from fp3o.algorithms.fp3o import TOLERANCE, condition_gap, non_overlapping, random_split
+from fp3o.algorithms.schedules import SCHEDULES, Stage
+from fp3o.learning.batch import (
+    IterationData,
+    TDResiduals,
+    advantages,
+    merge_samples,
+    standardise_advantages,
 )
-from fp3o.algorithms.row import Stage
-from fp3o.algorithms.schedules import SCHEDULES
-from fp3o.learning.batch import TDResiduals, advantages, as_rows, standardised
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.metrics import stage_metrics
 from fp3o.learning.optim import PackedParams, update_where
@@ -27,82 +28,83 @@ from fp3o.learning.stage_data import (
     Metrics,
     StageCarry,
     StageData,
+    StageInputs,
+    StageResult,
     coupling_weights,
     others_log_ratio,
 )
-from fp3o.learning.steps import critic_step, gradient_step, shuffled, take
+from fp3o.learning.steps import critic_step, gradient_step, select_sequences, shuffle_sequences
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
+ACTOR_METRICS = ("policy_loss", "actor_grad_norm")
+"""Metrics that are means over the actor's gradient steps."""
+
+CRITIC_METRICS = ("value_loss", "critic_grad_norm")
+"""Metrics that are means over the critic's gradient steps."""
+
 
 def policy_iteration(
-    setup: Setup,
-    hparams: Hyperparameters,
-    learner: Learner,
-    batch: Batch,
-    residual: TDResiduals,
-    score: Float[Array, " n"],
-    key: PRNGKeyArray,
+    setup: Setup, hparams: Hyperparameters, learner: Learner, data: IterationData, key: PRNGKeyArray
 ) -> tuple[Learner, Metrics]:
-    """One policy iteration: run the stages that the algorithm's schedule lays down.
-
-    `score` is each agent's mean absolute advantage, by which A2PO orders the turns.
-    """
-    row, config = setup.row, setup.config
+    """One policy iteration: run the stages of the algorithm's schedule."""
+    row = setup.row
     order_key, split_key, pair_key, shuffle_key = jax.random.split(key, 4)
     if row.split == "random":
-        batch = batch._replace(advantage=random_split(split_key, batch.advantage))
-    stages = SCHEDULES[row.schedule](order_key, score, config.epochs, row)
+        split = random_split(split_key, data.batch.advantage)
+        data = data._replace(batch=data.batch._replace(advantage=split))
+    batch = data.batch
+    stages = SCHEDULES[row.schedule](order_key, data.score, setup.config.epochs, row)
     partner = non_overlapping(pair_key, setup.spec.num_agents)
     keys = jax.random.split(shuffle_key, len(stages.gated))
     rollout_policy, replay = evaluate_policy(setup, learner.actor, batch)
 
     def stage_body(before: StageCarry, x: tuple[Stage, Array]) -> tuple[StageCarry, Metrics]:
-        epochs = int(stages.epochs.max())
-        learner, log = run_stage(setup, hparams, batch, residual, before, *x, epochs)
-        policy, log_ratio = evaluate_policy(setup, learner.actor, batch)
-        after = StageCarry(learner, log_ratio)
-        log |= stage_metrics(
-            setup, hparams, batch, x[0], before, after, rollout_policy, policy, partner
-        )
+        new_learner, log = run_stage(setup, hparams, data, before, *x)
+        policy, log_ratio = evaluate_policy(setup, new_learner.actor, batch)
+        after = StageCarry(new_learner, log_ratio)
+        result = StageResult(x[0], before.log_ratio, log_ratio, rollout_policy, policy)
+        log |= stage_metrics(setup, hparams, batch, result, partner)
         if row.shadow:
             after = jax.tree.map(partial(jnp.where, log["gate"]), after, before)
             log |= {name: log[name] * log["gate"] for name in ("actor_steps", "critic_steps")}
         return after, log
 
     first = StageCarry(learner, jnp.zeros_like(batch.log_prob))
-    progress, log = jax.lax.scan(stage_body, first, (stages, keys))
-    # FP3O's condition is about the policies after the independent step, Algorithm 1, line 7.
-    judged = 0 if row.schedule == "pipelines" else -1
-    certified = log["condition_gap"][judged] >= -TOLERANCE
-    # An agent that was dead throughout has learned nothing: momentum must not move it either.
-    moves = batch.alive.any(1) & (certified if row.on_failed_condition == "revert" else True)
-    learner = revert_frozen(setup, first.learner, progress.learner, moves)
-    log |= {
-        "replay_error": jnp.abs(replay).max(),
-        "condition_holds": certified,
-        "condition_matches": certified == (log["constraint_gap"][-1] >= -TOLERANCE),
+    last, log = jax.lax.scan(stage_body, first, (stages, keys))
+    log |= {"replay_error": jnp.abs(replay).max()} | _iteration_metrics(setup, log)
+    # An agent that was dead throughout has no data: momentum must not move it either.
+    keep = log["condition_holds"] if row.on_failed_condition == "revert" else True
+    return revert_frozen(setup, learner, last.learner, batch.alive.any(1) & keep), log
+
+
+def _iteration_metrics(setup: Setup, log: Metrics) -> Metrics:
+    """Metrics of all stages together."""
+    judged = SCHEDULES[setup.row.schedule].condition_stage
+    holds = log["condition_gap"][judged] >= -TOLERANCE
+    return {
+        "condition_holds": holds,
+        "condition_matches": holds == (log["constraint_gap"][-1] >= -TOLERANCE),
         "actor_steps": log["actor_steps"].sum(),
         "critic_steps": log["critic_steps"].sum(),
     }
-    return learner, log
 
 
 def revert_frozen(
-    setup: Setup, before: Learner, after: Learner, moves: Bool[Array, " n"]
+    setup: Setup, before: Learner, after: Learner, updated: Bool[Array, " n"]
 ) -> Learner:
-    """Policies and their optimisers as before the iteration for agents that must not move."""
+    """Restore policies and their optimisers for agents that must not be updated."""
     layout = setup.actor_layout
-    actor = update_where(layout, moves, after.actor, before.actor)
-    adam = update_where(layout, moves, after.actor_adam, before.actor_adam)
+    actor = update_where(layout, updated, after.actor, before.actor)
+    adam = update_where(layout, updated, after.actor_adam, before.actor_adam)
     return after._replace(actor=actor, actor_adam=adam)
 
 
 def evaluate_policy(
-    setup: Setup, rows: PackedParams, batch: Batch
+    setup: Setup, params: PackedParams, batch: Batch
 ) -> tuple[Distribution, Float[Array, "n r"]]:
-    """The team's policies on the whole batch, and the log-ratios to the rollout's."""
-    policy, _ = setup.actor(rows)(
+    """The team's policies on the whole batch, and their log-ratios to the rollout policies."""
+    policy, _ = setup.actor(params)(
         batch.obs, batch.action_mask, batch.actor_hidden, batch.episode_start
     )
     return policy, (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
@@ -111,121 +113,98 @@ def evaluate_policy(
 def run_stage(
     setup: Setup,
     hparams: Hyperparameters,
-    batch: Batch,
-    residual: TDResiduals,
-    progress: StageCarry,
+    data: IterationData,
+    start: StageCarry,
     stage: Stage,
     key: PRNGKeyArray,
-    epochs: int,
 ) -> tuple[Learner, Metrics]:
-    """Prepare what the stage's agents learn from, ask the gate, and fit."""
-    log_ratio = progress.log_ratio
-    gap = condition_gap(log_ratio, others_log_ratio(log_ratio), batch.advantage, batch.alive)
-    own = batch if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], batch)
+    """Prepare the data of the stage's agents, evaluate the gate, and run the epochs."""
+    team, log_ratio = data.batch, start.log_ratio
+    gap = condition_gap(log_ratio, others_log_ratio(log_ratio), team.advantage, team.alive)
+    batch = team if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], team)
     others = coupling_weights(stage.coupling, log_ratio)
     if setup.row.correct_advantages:
-        residual = jax.tree.map(lambda x: x[stage.agents], residual)
-        own = correct_advantages(setup, own, residual, others, stage.member)
+        residuals = jax.tree.map(lambda x: x[stage.agents], data.residuals)
+        batch = correct_advantages(setup, batch, residuals, others, stage.member)
     gate = ~stage.gated | (gap >= -TOLERANCE)
-    learner, log = run_epochs(
-        setup, hparams, progress, StageData(own, others), batch, stage,
-        opens=gate | setup.row.shadow, key=key, epochs=epochs,
-    )  # fmt: skip
+    inputs = StageInputs(hparams, stage, StageData(batch, others), team, log_ratio)
+    learner, log = run_epochs(setup, inputs, start.learner, gate | setup.row.shadow, key)
     return learner, log | {"gate": log["gate"] & gate}
 
 
 def correct_advantages(
     setup: Setup,
     batch: Batch,
-    residual: TDResiduals,
+    residuals: TDResiduals,
     others: Float[Array, "k r"],
     member: Float[Array, " k"],
 ) -> Batch:
     """A2PO's preceding-agent correction: advantages and targets under min(1, Π r_j)."""
-    trace = jnp.minimum(others, 1.0).reshape(residual.delta.shape)
-    advantage = advantages(residual, trace)
+    trace = jnp.minimum(others, 1.0).reshape(residuals.delta.shape)
+    advantage = advantages(residuals, trace)
     counts = (batch.alive * member[:, None]).reshape(advantage.shape)
-    scaled = standardised(setup, advantage, counts)
-    return batch._replace(advantage=as_rows(scaled), target=as_rows(advantage + residual.value))
+    scaled = standardise_advantages(setup, advantage, counts)
+    return batch._replace(
+        advantage=merge_samples(scaled), target=merge_samples(advantage + residuals.value)
+    )
 
 
 def run_epochs(
-    setup: Setup,
-    hparams: Hyperparameters,
-    progress: StageCarry,
-    sample: StageData,
-    team: Batch,
-    stage: Stage,
-    *,
-    opens: Bool[Array, ""],
-    key: PRNGKeyArray,
-    epochs: int,
+    setup: Setup, inputs: StageInputs, learner: Learner, gate: Bool[Array, ""], key: PRNGKeyArray
 ) -> tuple[Learner, Metrics]:
-    """The epochs of a stage; none where its gate is shut."""
-    row, stages = setup.row, setup.stage_facts
-    may_rest, may_close = stages.gated or stages.uneven, stages.gated and row.refresh_ratios
+    """The epochs of a stage; none if its gate is closed."""
+    row, facts, stage = setup.row, setup.stage_facts, inputs.stage
+    may_skip, may_close = facts.gated or facts.uneven, facts.gated and row.refresh_ratios
 
     def epoch(carry: tuple[Learner, Array], x: tuple[Array, Array]):
-        (learner, opens), (epoch_key, number) = carry, x
+        (learner, gate), (epoch_key, number) = carry, x
         if may_close:
             over = number >= stage.epochs
-            opens &= over | ~stage.gated | constraint_holds(setup, learner, progress, team)
-        work = partial(one_epoch, setup, hparams, sample, stage, opens, epoch_key)
-        if not may_rest:
+            gate &= over | ~stage.gated | constraint_holds(setup, learner, inputs)
+        work = partial(one_epoch, setup, inputs, gate, epoch_key)
+        if not may_skip:
             learner, log = work(learner)
         else:
-            runs = (number < stage.epochs) & (opens | row.critic_always)
+            runs = (number < stage.epochs) & (gate | row.critic_always)
             nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(work, learner)[1])
             learner, log = jax.lax.cond(runs, work, lambda same: (same, nothing), learner)
-        return (learner, opens), log
+        return (learner, gate), log
 
-    keys = jax.random.split(key, epochs)
-    (learner, opens), log = jax.lax.scan(
-        epoch, (progress.learner, opens), (keys, jnp.arange(epochs))
-    )
+    keys = jax.random.split(key, facts.max_epochs)
+    numbers = jnp.arange(facts.max_epochs)
+    (learner, gate), log = jax.lax.scan(epoch, (learner, gate), (keys, numbers))
     total = jax.tree.map(lambda x: x.sum(), log)
     mean = {
         name: total[name] / jnp.maximum(total[steps], 1)
-        for names, steps in ((ACTOR_LOG, "actor_steps"), (CRITIC_LOG, "critic_steps"))
+        for names, steps in ((ACTOR_METRICS, "actor_steps"), (CRITIC_METRICS, "critic_steps"))
         for name in names
     }
     critic_steps = total["critic_steps"] * row.critic_passes
-    return learner, total | mean | {"critic_steps": critic_steps, "gate": opens}
+    return learner, total | mean | {"critic_steps": critic_steps, "gate": gate}
 
 
-ACTOR_LOG = ("policy_loss", "actor_grad_norm")
-
-CRITIC_LOG = ("value_loss", "critic_grad_norm")
-
-
-def constraint_holds(
-    setup: Setup, learner: Learner, progress: StageCarry, team: Batch
-) -> Bool[Array, ""]:
-    """The constraint of the dependent step (Eq. 11) for the policies as they are now."""
+def constraint_holds(setup: Setup, learner: Learner, inputs: StageInputs) -> Bool[Array, ""]:
+    """The constraint of the dependent step (Eq. 11) for the current policies."""
+    team = inputs.team
     _, log_ratio = evaluate_policy(setup, learner.actor, team)
-    own, others = progress.log_ratio, others_log_ratio(log_ratio)
-    return condition_gap(own, others, team.advantage, team.alive) >= -TOLERANCE
+    others = others_log_ratio(log_ratio)
+    return condition_gap(inputs.log_ratio, others, team.advantage, team.alive) >= -TOLERANCE
 
 
 def one_epoch(
-    setup: Setup,
-    hparams: Hyperparameters,
-    sample: StageData,
-    stage: Stage,
-    opens: Bool[Array, ""],
-    key: PRNGKeyArray,
-    learner: Learner,
+    setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], key: PRNGKeyArray, learner: Learner
 ) -> tuple[Learner, Metrics]:
-    """One pass over the shuffled minibatches (more passes of the critic where the row says so)."""
-    parts = shuffled(sample, key, setup.config.minibatches)
+    """One pass over shuffled minibatches (and additional passes of the critic, if configured)."""
+    minibatches = shuffle_sequences(inputs.data, key, setup.config.minibatches)
+    select = partial(select_sequences, setup, inputs.data)
 
     def critic_only(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
-        return critic_step(setup, hparams, stage, learner, take(setup, sample, sequences))
+        return critic_step(setup, inputs, learner, select(sequences))
 
     def both(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
-        return gradient_step(setup, hparams, stage, opens, learner, take(setup, sample, sequences))
+        return gradient_step(setup, inputs, gate, learner, select(sequences))
 
     for _ in range(setup.row.critic_passes - 1):
-        learner, _ = jax.lax.scan(critic_only, learner, parts)
-    learner, log = jax.lax.scan(both, learner, parts)
+        learner, _ = jax.lax.scan(critic_only, learner, minibatches)
+    learner, log = jax.lax.scan(both, learner, minibatches)
     return learner, {name: values.sum() for name, values in log.items()}

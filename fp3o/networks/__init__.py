@@ -1,1 +1,1 @@
-"""TODO."""
+"""Networks of a whole team, built from layers whose parameters are shared in groups."""

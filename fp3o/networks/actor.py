@@ -1,4 +1,4 @@
-"""TODO."""
+"""Policies of the whole team: a network and an action distribution."""
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from fp3o.spec import Box, Discrete
 
 
 class Actor(eqx.Module):
-    """A policy for the whole team: network -> action distribution."""
+    """Policy of the whole team: network -> action distribution."""
 
     network: Network
     log_std: GroupedVector | None
@@ -28,14 +28,14 @@ class Actor(eqx.Module):
         episode_start: Bool[Array, "k r"],
         agents: Agents = None,
     ) -> tuple[Distribution, Float[Array, "k r h"]]:
-        """The distribution of every agent's action at every step, and the memories after it."""
+        """Action distribution of every agent at every step, and the hidden states after it."""
         out, hidden_states = self.network(x, hidden_state, episode_start, agents)
         if isinstance(self.actions, Discrete):
             return categorical(out, action_mask, self.actions.widths), hidden_states
         return Gaussian(out, self._std(agents), action_mask), hidden_states
 
     def folded(self) -> "Actor":
-        """The same policy, made ready for many decisions."""
+        """The same policy with the norms folded into the layers, faster for many small calls."""
         return Actor(self.network.folded(), self.log_std, self.actions, self.std_param)
 
     def _std(self, agents: Agents) -> Float[Array, "k 1 a"]:
@@ -46,16 +46,16 @@ class Actor(eqx.Module):
 
 
 STD_PARAM_INIT = {"sigmoid": 1.0, "exp": 0.0}
-"""Initial free number of each parametrisation: σ = 0.3655 and σ = 1."""
+"""Initial parameter v of each parametrisation: σ = 0.3655 and σ = 1."""
 
 
 def make_actor(
-    kind: type[Network], plan: NetworkSpec, std: str, random: np.random.Generator
+    network_type: type[Network], spec: NetworkSpec, std_param: str, random: np.random.Generator
 ) -> Actor:
-    """A fresh policy network."""
-    network, log_std = kind.make(plan, random), None
-    if isinstance(plan.spec.actions, Box):
-        groups = plan.sharing[-1]
-        value = jnp.full((max(groups) + 1, plan.num_out), STD_PARAM_INIT[std])
+    """Initialise a policy."""
+    network, log_std = network_type.make(spec, random), None
+    if isinstance(spec.env_spec.actions, Box):
+        groups = spec.sharing[-1]
+        value = jnp.full((max(groups) + 1, spec.num_out), STD_PARAM_INIT[std_param])
         log_std = GroupedVector(value=value, groups=groups)
-    return Actor(network, log_std, plan.spec.actions, std)
+    return Actor(network, log_std, spec.env_spec.actions, std_param)

@@ -1,7 +1,7 @@
-"""Action distributions of many agents at once, with padding kept out of every number.
+"""Action distributions of many agents at once, in which padding has no effect.
 
-A distribution has shape `(*batch)` over agents, environments and steps; its parameters have one
-more axis, `a` (padded choices or dimensions), and `legal` says which of them exist.
+A distribution has shape `(*batch)` over agents, environments and steps. Its parameters have one
+more axis, `a` (padded choices or dimensions), and `action_mask` says which of them are available.
 """
 
 import math
@@ -13,31 +13,31 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.spec import Box, Discrete
 
-ILLEGAL = -1e10
-"""Logit of a choice that is not allowed: its probability is exactly 0."""
+MASKED_LOGIT = -1e10
+"""Logit of an unavailable choice: its probability is exactly 0."""
 
 
 class Categorical(eqx.Module):
-    """One independent choice for every sub-action, `widths[d]` padded choices each."""
+    """Independent choices per sub-action, with `widths[d]` padded choices each."""
 
     log_p: Float[Array, "*batch a"]
     action_mask: Bool[Array, "*batch a"]
     widths: tuple[int, ...] = eqx.field(static=True)
 
     noise = staticmethod(jax.random.gumbel)
-    """Key and shape `(*batch, a)` -> what `sample` needs: the largest sum is a fair draw."""
+    """Key and shape `(*batch, a)` -> the noise `sample` needs (the Gumbel-max trick)."""
 
     def sample(self, noise: Float[Array, "*batch a"]) -> Int[Array, "*batch d"]:
-        """Draw one choice for every sub-action."""
+        """Sample one choice per sub-action."""
         return self._argmax(self.log_p + noise)
 
     def mode(self) -> Int[Array, "*batch d"]:
-        """The most likely choice of every sub-action."""
+        """Most likely choice of each sub-action."""
         return self._argmax(self.log_p)
 
     def log_prob(self, action: Int[Array, "*batch d"]) -> Float[Array, "*batch"]:
         """Log π(a|o): the sum over sub-actions."""
-        # A product with a one-hot instead of a gather: its gradient is no scatter.
+        # A product with a one-hot instead of a gather, whose gradient would be a scatter.
         chosen = [
             jax.nn.one_hot(action[..., d], width, dtype=self.log_p.dtype)
             for d, width in enumerate(self.widths)
@@ -49,7 +49,7 @@ class Categorical(eqx.Module):
         return -(jnp.exp(self.log_p) * self._finite(self.log_p)).sum(-1) / len(self.widths)
 
     def kl(self, new: "Categorical") -> Float[Array, "*batch"]:
-        """KL(self ‖ new), exactly."""
+        """KL(self ‖ new) in closed form."""
         gap = self._finite(self.log_p) - self._finite(new.log_p)
         return (jnp.exp(self.log_p) * gap).sum(-1)
 
@@ -72,10 +72,10 @@ class Gaussian(eqx.Module):
     action_mask: Bool[Array, "*batch a"]
 
     noise = staticmethod(jax.random.normal)
-    """Key and shape `(*batch, a)` -> what `sample` needs."""
+    """Key and shape `(*batch, a)` -> the noise `sample` needs."""
 
     def sample(self, noise: Float[Array, "*batch a"]) -> Float[Array, "*batch a"]:
-        """Draw a vector; padded dimensions are 0."""
+        """Sample a vector; padded dimensions are 0."""
         return jnp.where(self.action_mask, self.mean + self.std * noise, 0.0)
 
     def mode(self) -> Float[Array, "*batch a"]:
@@ -92,7 +92,7 @@ class Gaussian(eqx.Module):
         return self._sum(0.5 + 0.5 * math.log(2 * math.pi) + jnp.log(self.std))
 
     def kl(self, new: "Gaussian") -> Float[Array, "*batch"]:
-        """KL(self ‖ new), exactly."""
+        """KL(self ‖ new) in closed form."""
         ratio = jnp.square(self.std / new.std)
         gap = jnp.square((self.mean - new.mean) / new.std)
         return self._sum(0.5 * (ratio + gap - 1.0 - jnp.log(ratio)))
@@ -107,13 +107,13 @@ Distribution = Categorical | Gaussian
 def categorical(
     logits: Float[Array, "*batch a"], action_mask: Bool[Array, "*batch a"], widths: tuple[int, ...]
 ) -> Categorical:
-    """Normalise the logits of every sub-action over its legal choices."""
-    logits = jnp.where(action_mask, logits, ILLEGAL)
+    """Normalise the logits of each sub-action over its available choices."""
+    logits = jnp.where(action_mask, logits, MASKED_LOGIT)
     edges = [sum(widths[: d + 1]) for d in range(len(widths) - 1)]
     parts = [jax.nn.log_softmax(part) for part in jnp.split(logits, edges, axis=-1)]
     return Categorical(jnp.concatenate(parts, axis=-1), action_mask, widths)
 
 
 def num_outputs(actions: Discrete | Box) -> int:
-    """How many numbers a policy's last layer puts out for one agent."""
+    """Number of outputs of a policy network per agent."""
     return actions.mask.shape[1]

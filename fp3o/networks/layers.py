@@ -1,14 +1,14 @@
-"""Grouped layers, and the policy and value networks made of them, or of one's own.
+"""Layers whose parameters are shared in groups of agents.
 
-A network reads rows of standardised features, `(k, r, f)`, for the agents of a stage, and gives
-every agent the numbers of its group. For a recurrent network the rows are the steps of chunks, one
-after another, and it is given the memory at the beginning of each chunk, `(k, c, h)`. A
-feed-forward network is one whose memory is empty.
+A layer takes samples of standardised features, `(k, r, f)`, of the agents of a stage, and applies
+the parameters of each agent's group. In a recurrent network the samples are the steps of sequences,
+one sequence after another, with the hidden state at the start of each sequence, `(k, c, h)`. A
+feed-forward network has a hidden state of size 0.
 
-LayerNorm stands before every product but belongs to the layer whose output it normalises. It has
-two halves: `normalise` has no parameters; the scale and shift are folded into the product that
-follows, `(scale ∘ x + shift) W = x (scale ∘ W) + shift W`. The folded form has the same gradients
-and needs neither another pass over the batch nor the gradient of the network's input.
+LayerNorm precedes every product but belongs to the layer whose output it normalises. It has two
+parts: `normalise` has no parameters; scale and shift are folded into the product that follows,
+`(scale ∘ x + shift) W = x (scale ∘ W) + shift W`. The folded form has the same gradients and needs
+neither another pass over the batch nor the gradient of the network's input.
 """
 
 import equinox as eqx
@@ -17,18 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.sharing.schemes import Groups
+from fp3o.sharing.maps import Groups
 
 EPSILON = 1e-5
 """Added to the variance by LayerNorm."""
 
 Agents = Int[Array, " k"] | None
-"""The agents of a stage; None is the whole team in order."""
+"""Agents of a stage; None: the whole team in order."""
 
 
 @jax.custom_vjp
 def normalise(x: Float[Array, "*b f"]) -> Float[Array, "*b f"]:
-    """The half of LayerNorm without parameters: (x - mean) / sqrt(var + ε) over the features."""
+    """The part of LayerNorm without parameters: (x - mean) / sqrt(var + ε) over the features."""
     return _normalise(x)[0]
 
 
@@ -50,12 +50,12 @@ normalise.defvjp(_normalise, _normalise_grad)
 
 
 class Grouped(eqx.Module):
-    """Arrays with a leading group axis, and the map that says whose is which."""
+    """Arrays with a leading group axis, and the map from agent to group."""
 
     groups: eqx.AbstractVar[Groups]
 
     def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "_ *p"]:
-        """The rows of these agents; a single row where all agents share one."""
+        """Parameters of these agents; a leading axis of size 1 where all agents share them."""
         if array.shape[0] == 1:
             return array
         if agents is None and self.groups == tuple(range(array.shape[0])):
@@ -65,7 +65,7 @@ class Grouped(eqx.Module):
 
 
 class GroupedNorm(Grouped):
-    """The learned half of LayerNorm."""
+    """The learned part of LayerNorm."""
 
     scale: Float[Array, "g i"]
     shift: Float[Array, "g i"]
@@ -73,7 +73,7 @@ class GroupedNorm(Grouped):
 
 
 class GroupedLinear(Grouped):
-    """A linear layer with one weight and bias a group."""
+    """A linear layer with one weight matrix and bias per group."""
 
     weight: Float[Array, "g i o"]
     bias: Float[Array, "g o"]
@@ -82,56 +82,56 @@ class GroupedLinear(Grouped):
     def __call__(
         self, x: Float[Array, "*k r i"], norm: GroupedNorm | None, agents: Agents
     ) -> Float[Array, "*k r o"]:
-        """W (scale ∘ x + shift) + b, with the numbers of every agent's group."""
-        return grouped_product(x, *self.behind(norm, agents))
+        """W (scale ∘ x + shift) + b, with the parameters of each agent's group."""
+        return grouped_product(x, *self.fold_norm(norm, agents))
 
-    def behind(
+    def fold_norm(
         self, norm: GroupedNorm | None, agents: Agents
     ) -> tuple[Float[Array, "g i o"], Float[Array, "g2 o"]]:
-        """Weight and bias with the norm's scale and shift taken in."""
+        """Weight and bias with the scale and shift of the norm folded in."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         if norm is None:
             return weight, bias
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
-        bias = bias + jnp.einsum("ki,kio->ko", *_same_rows(shift, weight))
+        bias = bias + jnp.einsum("ki,kio->ko", *_same_groups(shift, weight))
         return scale[..., None] * weight, bias
 
     def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
-        """The layer that does for the whole team what this one does behind the norm."""
-        weight, bias = self.behind(norm, None)
-        rows = max(weight.shape[0], bias.shape[0])
-        weight, bias = (jnp.broadcast_to(x, (rows, *x.shape[1:])) for x in (weight, bias))
-        team = len(self.groups)
-        groups = tuple(range(team)) if rows > 1 else (0,) * team
+        """Layer of the whole team that is equal to the norm followed by this one."""
+        weight, bias = self.fold_norm(norm, None)
+        weight, bias = _same_groups(weight, bias)
+        num_agents = len(self.groups)
+        groups = tuple(range(num_agents)) if weight.shape[0] > 1 else (0,) * num_agents
         return GroupedLinear(weight=weight, bias=bias, groups=groups)
 
 
 class GroupedVector(Grouped):
-    """Free numbers that depend on no input, one vector a group."""
+    """Parameters that depend on no input, one vector per group."""
 
     value: Float[Array, "g o"]
     groups: Groups = eqx.field(static=True)
 
 
-def _same_rows(x: Array, y: Array) -> tuple[Array, Array]:
-    rows = max(x.shape[0], y.shape[0])
+def _same_groups(x: Array, y: Array) -> tuple[Array, Array]:
+    """Broadcast both arrays to the same number of groups."""
+    count = max(x.shape[0], y.shape[0])
     return (
-        jnp.broadcast_to(x, (rows, *x.shape[1:])),
-        jnp.broadcast_to(y, (rows, *y.shape[1:])),
+        jnp.broadcast_to(x, (count, *x.shape[1:])),
+        jnp.broadcast_to(y, (count, *y.shape[1:])),
     )
 
 
 def grouped_product(
     x: Float[Array, "*k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
 ) -> Float[Array, "*k r o"]:
-    """Every agent's product with its own matrix; under full sharing agents are just more rows."""
+    """Product of each agent with its group's matrix; one product if all agents share it."""
     if weight.shape[0] > 1:
         return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
     return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
 
 
 class GroupedGRU(Grouped):
-    """A gated recurrent layer: gates r, z, n; the reset gate acts on the hidden-side affine."""
+    """GRU with gates r, z, n; the reset gate acts on the affine map of the hidden state."""
 
     input: GroupedLinear
     weight: Float[Array, "g h h3"]
@@ -146,12 +146,12 @@ class GroupedGRU(Grouped):
         episode_start: Bool[Array, "k r"],
         agents: Agents,
     ) -> Float[Array, "k r h"]:
-        """The memory after every step; it is emptied before a step that starts an episode."""
+        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
 
         def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
-            x_gates, begins = step_input
-            h = jnp.where(begins[..., None], 0.0, h)
+            x_gates, starts = step_input
+            h = jnp.where(starts[..., None], 0.0, h)
             xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
             hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
             update = jax.nn.sigmoid(xz + hz)
@@ -159,10 +159,10 @@ class GroupedGRU(Grouped):
             h = (1.0 - update) * new + update * h
             return h, h
 
-        # The input side has no memory: one product for all steps, outside the loop.
-        cut = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
-        inputs = self.input(x, norm, agents).reshape(*cut, bias.shape[1])
-        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(episode_start.reshape(cut), 2, 0)
+        # The input side does not depend on the hidden state: one product for all steps.
+        shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
+        inputs = self.input(x, norm, agents).reshape(*shape, bias.shape[1])
+        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(episode_start.reshape(shape), 2, 0)
         hidden_states = jax.lax.scan(step, hidden_state, steps)[1]
         return jnp.moveaxis(hidden_states, 0, 2).reshape(
             *episode_start.shape, hidden_state.shape[2]
@@ -172,7 +172,7 @@ class GroupedGRU(Grouped):
 def linear(
     random: np.random.Generator, num_in: int, num_out: int, groups: Groups, gain: float = 1.0
 ) -> GroupedLinear:
-    """A fresh linear layer for agents in these groups: orthogonal weights, zero biases."""
+    """Initialise a linear layer for agents in these groups: orthogonal weights, zero biases."""
     num_groups = max(groups) + 1
     weight = np.stack([gain * orthogonal(random, num_in, num_out) for _ in range(num_groups)])
     bias = jnp.zeros((num_groups, num_out))
@@ -186,6 +186,7 @@ def orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarr
     return q if rows >= columns else q.T
 
 
-def _norm(size: int, groups: Groups) -> GroupedNorm:
+def layer_norm(size: int, groups: Groups) -> GroupedNorm:
+    """Initialise the learned part of LayerNorm: scale 1, shift 0."""
     shape = (max(groups) + 1, size)
     return GroupedNorm(scale=jnp.ones(shape), shift=jnp.zeros(shape), groups=groups)

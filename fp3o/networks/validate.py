@@ -1,77 +1,99 @@
-"""Does a network of one's own keep the rules? It is tried on before anything is compiled."""
+"""Checks of a custom network on random data before anything is compiled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
+from fp3o.errors import SettingError
 from fp3o.networks.layers import Grouped
 from fp3o.networks.network import Network, NetworkSpec
 
-CHUNKS, LENGTH = 3, 2
-"""Chunks of the trial, and rows of each."""
+NUM_SEQUENCES, SEQUENCE_LENGTH = 3, 2
+"""Size of the random data."""
+
+FIRST_SEQUENCE = slice(0, SEQUENCE_LENGTH)
 
 
-def validate_network(network: Network, plan: NetworkSpec) -> None:
-    """Refuse a network that mixes agents, chunks or episodes, or has numbers that are nobody's."""
-    for complaint in _complaints(network, plan):
-        raise ValueError(f"{type(network).__name__} ({plan.role}): {complaint}")
+def validate_network(network: Network, spec: NetworkSpec) -> None:
+    """Refuse a network that mixes agents, sequences or episodes, or has arrays without a group."""
+    for problem in _problems(network, spec):
+        raise SettingError(f"{type(network).__name__} ({spec.role}): {problem}")
 
 
-def _complaints(network: Network, plan: NetworkSpec) -> Iterator[str]:
-    yield from _orphans(network)
-    team, hidden, rows = plan.spec.num_agents, plan.trunk.gru_size, CHUNKS * LENGTH
+def _problems(network: Network, spec: NetworkSpec) -> Iterator[str]:
+    yield from _ungrouped_arrays(network)
+    team, gru_size = spec.env_spec.num_agents, spec.trunk.gru_size
+    samples = NUM_SEQUENCES * SEQUENCE_LENGTH
     random = np.random.default_rng(0)
-    draw = lambda *shape: jnp.asarray(random.normal(size=shape), float)  # noqa: E731
-    x, hidden_state = draw(team, rows, plan.num_in), draw(team, CHUNKS if hidden else rows, hidden)
-    episode_start = jnp.zeros((team, rows), bool)
-    run = eqx.filter_jit(
-        lambda x, hidden_state, episode_start, agents=None: network(
-            x, hidden_state, episode_start, agents
-        )
-    )
+    normal = lambda *shape: jnp.asarray(random.normal(size=shape), float)  # noqa: E731
+    x = normal(team, samples, spec.num_in)
+    hidden_state = normal(team, NUM_SEQUENCES if gru_size else samples, gru_size)
+    episode_start = jnp.zeros((team, samples), bool)
+    run = eqx.filter_jit(lambda x, state, start, agents=None: network(x, state, start, agents))
     out, after = run(x, hidden_state, episode_start)
-    for name, array, size in (("outputs", out, plan.num_out), ("memories", after, hidden)):
-        if array.shape != (team, rows, size):
-            yield (
-                f"for inputs {x.shape} the {name} must have the shape {(team, rows, size)} "
-                f"(agents, rows, numbers), they have {array.shape}"
-                + "; a network without memory needs recurrent=0"
-                * (name == "memories")
-            )
+    yield from _wrong_shapes(out, after, (team, samples, spec.num_out), (team, samples, gru_size))
     if not (jnp.isfinite(out).all() and jnp.isfinite(after).all()):
         yield "its outputs are not finite"
     last = jnp.array([team - 1])
     if not _same(run(x[-1:], hidden_state[-1:], episode_start[-1:], last), (out[-1:], after[-1:])):
         yield (
-            "the last agent alone gets other numbers than in the team: an agent must act on what "
-            "it sees itself, with the numbers of its own group (use `layer.of(array, agents)`)"
+            "the last agent alone gets other outputs than within the team: an agent must depend on "
+            "its own input only, with the parameters of its group (use `layer.of(array, agents)`)"
         )
-    first = slice(0, LENGTH)
-    other = run(x.at[:, LENGTH:].add(1.0), hidden_state, episode_start)
-    if not _same([y[:, first] for y in other], (out[:, first], after[:, first])):
-        yield "the first chunk's outputs change with another chunk's inputs: rows must not mix"
-    if hidden:
-        begins = episode_start.at[:, 0].set(True)
-        fresh, emptied = run(x, hidden_state, begins), run(x, 0.0 * hidden_state, begins)
-        if not _same([y[:, first] for y in fresh], [y[:, first] for y in emptied]):
-            yield "memory survives the start of an episode: empty it where `start` is true"
+    other = run(x.at[:, SEQUENCE_LENGTH:].add(1.0), hidden_state, episode_start)
+    if not _same_start(other, (out, after)):
+        yield (
+            "the outputs of the first sequence change with the inputs of another: samples must not "
+            "mix"
+        )
+    if gru_size:
+        yield from _surviving_state(run, x, hidden_state, episode_start)
 
 
-def _orphans(network: Network) -> Iterator[str]:
-    """Arrays that lie in no group."""
+def _wrong_shapes(
+    out: Array, after: Array, out_shape: tuple[int, ...], state_shape: tuple[int, ...]
+) -> Iterator[str]:
+    if out.shape != out_shape:
+        yield f"the outputs must have the shape {out_shape} (agents, samples, outputs), they have {out.shape}"
+    if after.shape != state_shape:
+        yield (
+            f"the hidden states must have the shape {state_shape} (agents, samples, size), they "
+            f"have {after.shape}; a network without recurrence needs gru_size=0"
+        )
+
+
+def _surviving_state(
+    run: Callable[..., Any], x: Array, hidden_state: Array, episode_start: Array
+) -> Iterator[str]:
+    starts = episode_start.at[:, 0].set(True)
+    if not _same_start(run(x, hidden_state, starts), run(x, 0.0 * hidden_state, starts)):
+        yield (
+            "the hidden state survives the start of an episode: reset it to 0 where "
+            "`episode_start` is true"
+        )
+
+
+def _ungrouped_arrays(network: Network) -> Iterator[str]:
     parts = jax.tree_util.tree_leaves_with_path(
         network, is_leaf=lambda part: isinstance(part, Grouped)
     )
     for path, part in parts:
         name = jax.tree_util.keystr(path)
         if not isinstance(part, Grouped):
-            yield f"network{name} lies in no grouped layer: nobody could say whose numbers it is"
+            yield f"network{name} is not in a grouped layer, so it is unknown which agents share it"
         elif wrong := [a.shape for a in jax.tree.leaves(part) if len(a) != max(part.groups) + 1]:
             number = max(part.groups) + 1
             yield f"network{name} has {number} groups, but an array of the shape {wrong[0]}"
+
+
+def _same_start(one: tuple[Array, Array], other: tuple[Array, Array]) -> bool:
+    """Whether outputs and hidden states agree in the first sequence."""
+    return _same([y[:, FIRST_SEQUENCE] for y in one], [y[:, FIRST_SEQUENCE] for y in other])
 
 
 def _same(some: object, others: object) -> bool:

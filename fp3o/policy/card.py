@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp3o.policy.schema import PolicyError, dump_json, quote
-from fp3o.sharing.schemes import Sharing
+from fp3o.sharing.maps import Sharing
 from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
 
 CARD, WEIGHTS = "policy.json", "weights.safetensors"

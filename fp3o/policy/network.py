@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fp3o.policy.card import Card
-from fp3o.sharing.schemes import Groups
+from fp3o.sharing.maps import Groups
 
 SMALL = 2**18
 """Layers up to this size are copied per agent, so that one product serves all agents."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Parameter sharing: maps from agent to group, by name (`schemes`) or found by data (`auto`)."""

@@ -1,142 +1,189 @@
-"""Parameter sharing as data: for every layer, a map from agent to group.
+"""Parameter sharing as data: for every layer, a map from agent to group. Needs no JAX.
 
-Agents of one group use the same numbers in that layer. Everything else follows from these maps:
-which matrices exist, who is moved by whose gradient, what one gradient norm covers.
+Agents of one group use the same parameters in that layer. Which arrays exist, whose gradients
+update them, and which gradients are clipped together all follow from these maps.
 
-| kind      | every layer but the last | last layer  |
-|-----------|--------------------------|-------------|
-| `full`    | one group                | one group   |
-| `partial` | one group                | own         |
-| `none`    | own                      | own         |
-| `by_type` | one group a kind         | one a kind  |
-| a map     | as given                 | as given    |
+| name      | all layers but the last | last layer         |
+|-----------|-------------------------|--------------------|
+| `full`    | one group               | one group          |
+| `partial` | one group               | one per agent      |
+| `none`    | one per agent           | one per agent      |
+| `by_type` | one per agent type      | one per agent type |
+| a map     | as given                | as given           |
 
-A map may also be given as a dict, as groups of agents or as each agent's group, or by a function of
-the task's `EnvSpec`; `auto` is a map that is found by random play (`grouping.py`). A run makes a
-plain map of these before training begins, and keeps that.
+A map can also be given as a dict (agents by group, or group by agent) or as a function of the
+task's `EnvSpec`. `auto` is a map estimated from random actions (`auto.py`). A run resolves all of
+these to a plain map before training and stores that.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
+from fp3o.imports import load
+from fp3o.sharing.maps import Sharing, check_maps, renumber
 from fp3o.spec import EnvSpec
 
-Groups = tuple[int, ...]
-"""Agent -> group, for one layer. Groups are numbered from 0 without gaps."""
-
-Sharing = tuple[Groups, ...]
-"""One map a layer, from the input to the output."""
-
 AUTO = "auto"
-"""Groups that a run finds out by itself; here they must have been found."""
-
-SHARINGS = ("full", "partial", "none", "by_type")
-"""The kinds that have a name."""
+"""Name of the scheme whose groups a run estimates before training."""
 
 PlainSharing = str | Sequence[int] | Sequence[Sequence[int]]
-"""A named kind, one agent-to-group map for all layers, or one map a layer."""
+"""A named scheme, one agent-to-group map for all layers, or one map per layer."""
 
 SharingSpec = PlainSharing | Mapping[Any, Any] | Callable[[EnvSpec], Any]
 """Also a dict, `{"legs": (0, 1), "arms": (2, 3)}` or `{0: "leg", 1: "leg", 2: "arm", 3: "arm"}`,
-and a function that gives one of all these."""
+or a function that returns any of these."""
 
 
-def resolve_groups(spec: SharingSpec, task: EnvSpec) -> PlainSharing:
-    """Groups as a run keeps them: a function is asked, a dict becomes a map."""
-    if callable(spec):
-        spec = spec(task)
-    if not isinstance(spec, Mapping):
-        return spec  # pyright: ignore[reportReturnType]
-    by_group = any(isinstance(value, (list, tuple)) for value in spec.values())
+@dataclass(frozen=True)
+class Scheme:
+    """A named parameter sharing."""
+
+    title: str
+    """Name in tables and figures."""
+    summary: str
+    """One sentence that describes the scheme."""
+    groups: Callable[[Sequence[int], int], Sequence[Sequence[int]]]
+    """Agent types and number of layers -> one map per layer."""
+    home: str | None = None
+    """Module that registers a custom scheme; None: built in."""
+
+
+SHARINGS: dict[str, Scheme] = {}
+"""All schemes by name, in the order of tables and figures."""
+
+
+def register_sharing(
+    function: Callable[..., Any] | None = None, *, title: str = "", summary: str = ""
+) -> Any:
+    """Decorate a function of agent types and number of layers: its name becomes a sharing scheme.
+
+    Without `title` and `summary`, the function's name and the first line of its docstring are
+    used. A run stores `my_module:my_scheme` and imports that module to resume.
+    """
+
+    def register(found: Callable[..., Any]) -> Callable[..., Any]:
+        name, home = found.__name__, found.__module__
+        if name in SHARINGS and SHARINGS[name].home != home:
+            raise SettingError(f"the sharing {name!r} is already registered: choose another name")
+        line = (found.__doc__ or "").strip().partition("\n")[0]
+        label = title or name.replace("_", " ")
+        SHARINGS[name] = Scheme(label, summary or line, found, home)
+        return found
+
+    return register if function is None else register(function)
+
+
+def _built_in(name: str, title: str, summary: str) -> Callable[..., Any]:
+    def register(found: Callable[..., Any]) -> Callable[..., Any]:
+        SHARINGS[name] = Scheme(title, summary, found)
+        return found
+
+    return register
+
+
+@_built_in("full", "full", "one network for all agents")
+def _full(agent_types: Sequence[int], num_layers: int) -> Sharing:
+    return ((0,) * len(agent_types),) * num_layers
+
+
+@_built_in("partial", "partial", "all layers shared except the last")
+def _partial(agent_types: Sequence[int], num_layers: int) -> Sharing:
+    return (*_full(agent_types, num_layers - 1), *_none(agent_types, 1))
+
+
+@_built_in("none", "none", "one network per agent")
+def _none(agent_types: Sequence[int], num_layers: int) -> Sharing:
+    return (tuple(range(len(agent_types))),) * num_layers
+
+
+@_built_in("by_type", "by type", "one network per agent type")
+def _by_type(agent_types: Sequence[int], num_layers: int) -> Sharing:
+    return (renumber(agent_types),) * num_layers
+
+
+@_built_in(
+    AUTO,
+    "auto",
+    "one network per group of agents whose actions have the same effects, estimated from random "
+    "actions",
+)
+def _auto(agent_types: Sequence[int], num_layers: int) -> Sharing:
+    raise SettingError(
+        "sharing 'auto' is estimated from an environment before training: call "
+        "`fp3o.auto_sharing(env)`"
+    )
+
+
+def get_scheme(name: str) -> Scheme:
+    """Scheme by name; `my_module:my_scheme` imports the module that registers it."""
+    module, _, inner = name.rpartition(":")
+    if module and inner not in SHARINGS:
+        load(module)
+    if inner not in SHARINGS:
+        raise SettingError(
+            f"unknown sharing {name!r}: {nearest(name, SHARINGS)}, or give a map from agent to "
+            "group such as (0, 0, 1)"
+        )
+    return SHARINGS[inner]
+
+
+def parse_sharing(value: Any, setting: str = "sharing") -> Any:
+    """Read a sharing from Python, JSON or text: a name, a map, one map per layer, a dict, a function.
+
+    As text: `0,0,1`, `[[0,0],[0,1]]`, `{"legs": [0, 1], "arms": [2]}`, `my_module:my_groups`.
+    """
+    if isinstance(value, str):
+        if value[:1] not in "[{" and not value.replace(",", "").isdigit():
+            return _parse_name(value)
+        try:
+            value = json.loads(value if value[:1] in "[{" else f"[{value}]")
+        except ValueError:
+            raise SettingError(f"{setting}: cannot read {value!r}, write [0,0,1]") from None
+    if isinstance(value, Mapping):
+        return {int(key) if str(key).isdigit() else key: group for key, group in value.items()}
+    if callable(value):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise SettingError(f"{setting} must be a name or a map from agent to group, got {value!r}")
+    return tuple(tuple(layer) if isinstance(layer, (list, tuple)) else layer for layer in value)
+
+
+def _parse_name(name: str) -> Any:
+    """A scheme's full name, or the function of the task at an import path."""
+    found = load(name) if ":" in name else None
+    for known, scheme in SHARINGS.items():
+        if scheme.home and (known == name or scheme.groups is found):
+            return f"{scheme.home}:{known}"
+    return name if found is None else found
+
+
+def resolve_groups(sharing: SharingSpec, task: EnvSpec) -> PlainSharing:
+    """Sharing as a run stores it: functions are called, dicts become maps."""
+    if callable(sharing):
+        sharing = sharing(task)
+    if not isinstance(sharing, Mapping):
+        return sharing  # pyright: ignore[reportReturnType]
+    by_group = any(isinstance(value, (list, tuple)) for value in sharing.values())
     pairs = (
-        [(agent, group) for group, agents in spec.items() for agent in agents]
+        [(agent, group) for group, agents in sharing.items() for agent in agents]
         if by_group
-        else list(spec.items())
+        else list(sharing.items())
     )
     team = [*range(task.num_agents)]
     if sorted(agent for agent, _ in pairs) != team:
-        raise ValueError(
-            f"the sharing {dict(spec)} must name each of the agents 0 to {team[-1]} once"
+        raise SettingError(
+            f"the sharing {dict(sharing)} must name each of the agents 0 to {team[-1]} once"
         )
     labels = dict(pairs)
     order = list(dict.fromkeys(labels[agent] for agent in team))
     return tuple(order.index(labels[agent]) for agent in team)
 
 
-def layer_groups(spec: PlainSharing, kinds: Sequence[int], num_layers: int) -> Sharing:
-    """Spell out a sharing: the map of each of `num_layers` layers for agents of these `kinds`."""
-    num_agents = len(kinds)
-    own, one = tuple(range(num_agents)), (0,) * num_agents
-    if isinstance(spec, str):
-        named = {
-            "full": (one,) * num_layers,
-            "partial": (one,) * (num_layers - 1) + (own,),
-            "none": (own,) * num_layers,
-            "by_type": (renumber(kinds),) * num_layers,
-        }
-        if spec == AUTO:
-            raise ValueError("sharing 'auto' is found by playing: `fp3o.auto_sharing(env)`")
-        if spec not in named:
-            raise ValueError(
-                f"unknown sharing {spec!r}: {nearest(spec, (*SHARINGS, AUTO))}, or give a map from "
-                "agent to group such as (0, 0, 1)"
-            )
-        return named[spec]
-    return tuple(_checked(layer, num_agents) for layer in _per_layer(spec, num_layers))
-
-
-def _per_layer(
-    spec: Sequence[int] | Sequence[Sequence[int]], num_layers: int
-) -> list[Sequence[int]]:
-    """One map a layer; a single map serves all layers."""
-    layers = [layer for layer in spec if not isinstance(layer, int)]
-    if not layers:
-        return [tuple(group for group in spec if isinstance(group, int))] * num_layers
-    if len(layers) != len(spec):
-        raise ValueError("a custom sharing is one map (integers) or one map a layer, not a mixture")
-    if len(layers) != num_layers:
-        raise ValueError(
-            f"the custom sharing has {len(layers)} layers, the network has {num_layers} "
-            "(hidden layers, then the recurrent layer if there is one, then the output)"
-        )
-    return layers
-
-
-def _checked(groups: Sequence[int], num_agents: int) -> Groups:
-    if len(groups) != num_agents:
-        raise ValueError(
-            f"the custom sharing {tuple(groups)} maps {len(groups)} agents, the task has "
-            f"{num_agents}: give one group number for each agent"
-        )
-    if any(isinstance(group, bool) or group < 0 for group in groups):
-        raise ValueError(f"groups are numbers from 0 on, got {tuple(groups)}")
-    return renumber(groups)
-
-
-def renumber(labels: Sequence[int]) -> Groups:
-    """Number groups from 0 in order of appearance: (3, 1, 3) -> (0, 1, 0)."""
-    order: dict[int, int] = {}
-    return tuple(order.setdefault(label, len(order)) for label in labels)
-
-
-def components(sharing: Sequence[Groups]) -> Groups:
-    """Agent -> component: agents joined by a shared group in any layer, directly or in a chain.
-
-    Nothing learned in one component can move another, so each has its own loss and its own
-    gradient norm.
-    """
-    label = list(range(len(sharing[0])))
-    for groups in sharing:
-        for group in set(groups):
-            joined = {label[i] for i, own in enumerate(groups) if own == group}
-            label = [min(joined) if old in joined else old for old in label]
-    return renumber(label)
-
-
-def default_critic_sharing(actor: Sharing, num_layers: int) -> Sharing:
-    """The critic's default sharing: that of the actor's first layer, in every layer.
-
-    One critic for `full` and `partial`, one an agent for `none`, one a kind for `by_type`.
-    """
-    return (actor[0],) * num_layers
+def layer_groups(sharing: PlainSharing, agent_types: Sequence[int], num_layers: int) -> Sharing:
+    """Map from agent to group in each of `num_layers` layers, for agents of these types."""
+    if isinstance(sharing, str):
+        sharing = get_scheme(sharing).groups(agent_types, num_layers)
+    return check_maps(sharing, len(agent_types), num_layers)

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Returns and lengths of episodes."""
 
 from typing import NamedTuple
 
@@ -6,54 +6,49 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from fp3o.learning.stage_data import Metrics
+from fp3o.spec import EnvSpec
+
 
 class EpisodeStats(NamedTuple):
-    """The team's return and length in the episode each environment is playing."""
+    """Team return and length so far of the current episode of each environment."""
 
     team_return: Float[Array, " e"]
     length: Int[Array, " e"]
 
 
 class EvalEpisodes(NamedTuple):
-    """First episodes of some environments, of one policy or, with an axis `s`, of many."""
+    """First episodes of some environments, of one policy or, with an axis `s`, one per seed."""
 
     returns: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
-    """One agent's return; NaN where the episode did not end."""
+    """Return of one agent; NaN where the episode did not end."""
     episode_metrics: Float[Array, "*s e o"] | Float[np.ndarray, "*s e o"]
 
 
 class FinishedEpisodes(NamedTuple):
-    """Which environments ended an episode at a step, with what return and length."""
+    """Which environments ended an episode at a step, with its return and length."""
 
     ended: Bool[Array, "*t e"]
     team_return: Float[Array, "*t e"]
     length: Int[Array, "*t e"]
 
 
-def count(
-    tally: EpisodeStats, step: tuple[Float[Array, "e n"], Bool[Array, " e"]]
+def count_step(
+    stats: EpisodeStats, step: tuple[Float[Array, "e n"], Bool[Array, " e"]]
 ) -> tuple[EpisodeStats, FinishedEpisodes]:
-    """Add a step's reward; an episode that ended is handed out and its tally emptied."""
+    """Add the reward of a step; statistics restart from 0 where an episode ended."""
     reward, ended = step
-    team_return, length = tally.team_return + reward.mean(-1), tally.length + 1
-    emptied = EpisodeStats(jnp.where(ended, 0.0, team_return), jnp.where(ended, 0, length))
-    return emptied, FinishedEpisodes(ended, team_return, length)
+    team_return, length = stats.team_return + reward.mean(-1), stats.length + 1
+    restarted = EpisodeStats(jnp.where(ended, 0.0, team_return), jnp.where(ended, 0, length))
+    return restarted, FinishedEpisodes(ended, team_return, length)
 
 
-from typing import NamedTuple
+def rollout_metrics(
+    finished: FinishedEpisodes, episode_metrics: Float[Array, "t e o"], spec: EnvSpec
+) -> Metrics:
+    """Number of episodes that ended in a rollout; means of their returns, lengths and metrics.
 
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int
-
-from fp3o.learning.stage_data import Metrics
-from fp3o.spec import EnvSpec
-
-
-def episodes(finished: FinishedEpisodes, outcome: Float[Array, "t e o"], spec: EnvSpec) -> Metrics:
-    """Number of episodes that ended in the rollout; means of their returns, lengths, outcomes.
-
-    The means are NaN where no episode ended.
+    The means are NaN if no episode ended.
     """
     ended, number = finished.ended, finished.ended.sum()
     mean = lambda x: jnp.where(number > 0, (x * ended).sum() / jnp.maximum(number, 1), jnp.nan)  # noqa: E731
@@ -61,5 +56,8 @@ def episodes(finished: FinishedEpisodes, outcome: Float[Array, "t e o"], spec: E
         "episodes": number,
         "episode_return": mean(finished.team_return) / spec.reward_sum_over,
         "episode_length": mean(finished.length),
-        **{f"episode_{name}": mean(outcome[..., i]) for i, name in enumerate(spec.episode_metrics)},
+        **{
+            f"episode_{name}": mean(episode_metrics[..., i])
+            for i, name in enumerate(spec.episode_metrics)
+        },
     }

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Detection of numbers from an environment that are not finite."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,21 +7,25 @@ from jaxtyping import Array, Float, Int
 from fp3o.errors import NonFiniteError
 from fp3o.types import Trajectory
 
-FAULTS = ("reward", "observation", "critic's view")
-"""What an environment may spoil, in the order in which `first_fault` looks."""
+FAULTS = ("reward", "observation", "critic input", "final critic input")
+"""What may be not finite, in the order in which `first_fault` checks it."""
 
 
 def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
     """Kind, step, environment and agent of the first number that is not finite; -1: none."""
+    num_steps = trajectory.reward.shape[0]
 
-    def find(x: Float[Array, "t e n *f"]) -> Array:
+    def locate(x: Float[Array, "t e n *f"]) -> Array:
         bad = ~jnp.isfinite(x).reshape(*x.shape[:3], -1).all(-1)
         place = jnp.stack(jnp.unravel_index(bad.reshape(-1).argmax(), bad.shape))
+        # An array of fewer steps holds the last ones.
+        place = place.at[0].add(num_steps - x.shape[0])
         return jnp.where(bad.any(), place, -1)
 
-    places = jnp.stack(
-        [find(x) for x in (trajectory.reward, trajectory.obs, trajectory.critic_input)]
-    )
+    checked = [trajectory.reward, trajectory.obs, trajectory.critic_input]
+    if isinstance(trajectory.final_critic_input, (jnp.ndarray, np.ndarray)):
+        checked.append(trajectory.final_critic_input)
+    places = jnp.stack([locate(x) for x in checked])
     kind = (places[:, 0] >= 0).argmax()
     return jnp.concatenate([kind[None], places[kind]])
 
@@ -32,6 +36,6 @@ def refuse_fault(fault: Array, task: str) -> None:
         if step >= 0:
             raise NonFiniteError(
                 f"{task}: the {FAULTS[kind]} is not finite in environment {env}, agent {agent}, "
-                f"step {step} of the rollout (seed number {seed}). Nothing was learned from this "
-                "rollout; look for a division by zero or an overflow in the task"
+                f"step {step} of the rollout (seed number {seed}). This rollout was not used for "
+                "learning; look for a division by zero or an overflow in the task"
             )

@@ -1,4 +1,4 @@
-"""Training: one iteration as one program, for one seed or many, on JAX or host environments."""
+"""One training iteration as one compiled program, for one seed or several."""
 
 from collections.abc import Callable
 from functools import partial, reduce
@@ -11,118 +11,132 @@ from jaxtyping import Array, PRNGKeyArray
 
 from fp3o.envs.api import VecEnv
 from fp3o.envs.vectorise import SeedBatchedEnv
+from fp3o.errors import SettingError
 from fp3o.learning.batch import make_batch
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
-from fp3o.training import rollout
-from fp3o.training.episodes import EvalEpisodes, count, episodes
+from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
-from fp3o.training.host_rollout import HostRollout
-from fp3o.training.rollout import RolloutState, begin, collect
+from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
+from fp3o.training.rollout import (
+    RolloutState,
+    collect_rollout,
+    empty_hidden_and_stats,
+    evaluate_episodes,
+    initial_rollout_state,
+)
 from fp3o.types import Trajectory
 
 
 class TrainState(NamedTuple):
-    """Everything training needs to go on: what is learned, where the games stand, randomness."""
+    """Everything needed to continue training."""
 
     learner: Learner
     rollout: RolloutState
     key: PRNGKeyArray
 
 
-def iteration(
+def train_iteration(
     setup: Setup, env: VecEnv, state: TrainState, hparams: Hyperparameters
 ) -> tuple[TrainState, Metrics]:
-    """Collect a rollout, judge it, and improve the policies: one iteration of training."""
-    key, play_keys, learn_key = split_keys(setup, state.key)
-    carry, trajectory = collect(setup, env, state.learner.actor, state.rollout, play_keys)
-    learner, carry, metrics = learn(setup, hparams, state.learner, trajectory, carry, learn_key)
-    return TrainState(learner, carry, key), metrics
+    """One iteration of training: collect a rollout and update the policies."""
+    key, step_keys, learn_key = split_keys(setup, state.key)
+    rollout, trajectory = collect_rollout(
+        setup, env, state.learner.actor, state.rollout, step_keys
+    )
+    learner, rollout, metrics = update_learner(
+        setup, hparams, state.learner, trajectory, rollout, learn_key
+    )
+    return TrainState(learner, rollout, key), metrics
 
 
 def split_keys(setup: Setup, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
-    """Randomness of later iterations, of every step of the rollout, of the learner."""
-    key, play_key, learn_key = jax.random.split(key, 3)
-    return key, jax.random.split(play_key, setup.config.rollout), learn_key
+    """Keys of later iterations, of every step of the rollout, and of the learner."""
+    key, step_key, learn_key = jax.random.split(key, 3)
+    return key, jax.random.split(step_key, setup.config.rollout), learn_key
 
 
-def learn(
+def update_learner(
     setup: Setup,
     hparams: Hyperparameters,
     learner: Learner,
     trajectory: Trajectory,
-    carry: RolloutState,
+    rollout: RolloutState,
     key: PRNGKeyArray,
 ) -> tuple[Learner, RolloutState, Metrics]:
-    """From a rollout to better policies; the carry's critic memory and tallies are brought on."""
+    """Update the learner on a rollout; also advances the critic's hidden state and statistics."""
     ends = trajectory.terminated | trajectory.truncated
-    tally, finished = jax.lax.scan(count, carry.episode_stats, (trajectory.reward, ends))
-    batch, residual, hidden_state, judged = make_batch(
-        setup, hparams, learner, trajectory, carry.critic_hidden
+    stats, finished = jax.lax.scan(count_step, rollout.episode_stats, (trajectory.reward, ends))
+    data, critic_hidden, batch_metrics = make_batch(
+        setup, hparams, learner, trajectory, rollout.critic_hidden
     )
-    score = judged["mean_abs_advantage"]
-    learner, improved = policy_iteration(setup, hparams, learner, batch, residual, score, key)
+    learner, update_metrics = policy_iteration(setup, hparams, learner, data, key)
     metrics = (
-        judged
-        | improved
-        | episodes(finished, trajectory.episode_metrics, setup.spec)
+        batch_metrics
+        | update_metrics
+        | rollout_metrics(finished, trajectory.episode_metrics, setup.spec)
         | {"fault": first_fault(trajectory)}
     )
-    return learner, carry._replace(critic_hidden=hidden_state, episode_stats=tally), metrics
+    return learner, rollout._replace(critic_hidden=critic_hidden, episode_stats=stats), metrics
 
 
 class Program:
     """A task and a configuration, checked and compiled together.
 
-    With `num_seeds`, states, rates and metrics carry a leading axis of seeds and all of them train
-    in one program. Without it there is no such axis: one seed pays nothing for it. A host
-    environment plays all seeds in one batch of `num_seeds * config.num_envs` environments.
+    With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds, and all
+    seeds train in one program. Without it there is no such axis and no cost for it. A host
+    environment steps all seeds in one batch of `num_seeds * config.num_envs` environments.
     """
 
     def __init__(self, env: VecEnv, config: Config, num_seeds: int | None = None):
-        self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
         self.on_host = not env.jittable
+        if self.on_host:
+            disable_async_dispatch()
+        self.setup, self.num_seeds = Setup(env.spec, config), num_seeds
         copies = num_seeds if self.on_host and num_seeds else 1
         if env.num_envs != config.num_envs * copies:
-            raise ValueError(
+            raise SettingError(
                 f"the task has {env.num_envs} environments, the configuration asks for "
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-        self._begin = self._compiled(partial(begin, self.setup, env))
-        self._iterate = self._compiled(partial(iteration, self.setup, env))
-        self._keys = self._compiled(partial(split_keys, self.setup))
+        self._initial_rollout_state = self._compiled(partial(initial_rollout_state, self.setup, env))
+        self._iterate = self._compiled(partial(train_iteration, self.setup, env))
+        self._split_keys = self._compiled(partial(split_keys, self.setup))
         self._host = HostRollout(self.setup, num_seeds)
-        # Host rollouts are stacked step by step, so their seeds are the second axis.
-        self._learn = self._compiled(partial(learn, self.setup), in_axes=(0, 0, 1, 0, 0))
-        self._plays: dict[tuple[VecEnv, int, bool], Callable[..., EvalEpisodes]] = {}
+        # Host rollouts are stacked step by step, so seeds are their second axis.
+        self._update = self._compiled(partial(update_learner, self.setup), in_axes=(0, 0, 1, 0, 0))
+        self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., EvalEpisodes]] = {}
 
     def hyperparameters(self) -> Hyperparameters:
-        """The configured rates, for every seed."""
+        """The configured hyperparameters, for every seed."""
         hparams = self.setup.hyperparameters()
         if not self.num_seeds:
             return hparams
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
 
     def init(self, seed: int = 0) -> TrainState:
-        """The state before training; seeds are `seed, seed + 1, ...`."""
+        """State before training; the seeds are `seed, seed + 1, ...`."""
         seeds = range(seed, seed + (self.num_seeds or 1))
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))
-        key, play_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
+        key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
         if not self.on_host:
-            return TrainState(learner, self._begin(play_key), key)
-        rest = stack(*(rollout.fresh(self.setup, self.env.num_envs) for _ in seeds))
-        # What the host plays with stays on the host.
+            return TrainState(learner, self._initial_rollout_state(reset_key), key)
+        rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
+        # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)
-        return TrainState(learner, RolloutState(*self.env.reset(play_key), *rest), key)
+        return TrainState(learner, RolloutState(*self.env.reset(reset_key), *rest), key)
 
     def iterate(
         self, state: TrainState, hparams: Hyperparameters | None = None
     ) -> tuple[TrainState, dict[str, Any]]:
-        """One iteration for every seed. Bad numbers from the task raise; `state` stays good."""
+        """One iteration for every seed; raises if the task produces numbers that are not finite.
+
+        `state` is not changed and stays usable.
+        """
         hparams = self.hyperparameters() if hparams is None else hparams
         run = self._iterate_on_host if self.on_host else self._iterate
         state, metrics = run(state, hparams)
@@ -130,33 +144,37 @@ class Program:
         return state, metrics
 
     def evaluate(
-        self, rows: Any, env: VecEnv, keys: Array, num_steps: int, deterministic: bool = True
+        self, params: Any, env: VecEnv, keys: Array, num_steps: int, deterministic: bool = True
     ) -> EvalEpisodes:
-        """The first episodes of every seed's actor in separate environments.
+        """First episodes of every seed's actor in separate environments.
 
-        A host environment has those of all seeds, one seed behind the other.
+        A host environment contains those of all seeds, one seed after another.
         """
         if not env.jittable:
             env = SeedBatchedEnv(env, self.num_seeds) if self.num_seeds else env
-            return self._host.evaluate(env, rows, keys, num_steps, deterministic)
-        plan = env, num_steps, deterministic
-        if plan not in self._plays:
-            play = partial(
-                rollout.evaluate, self.setup, env, num_steps=num_steps, deterministic=deterministic
+            return self._host.evaluate(env, params, keys, num_steps, deterministic)
+        options = env, num_steps, deterministic
+        if options not in self._evaluate:
+            evaluate = partial(
+                evaluate_episodes,
+                self.setup,
+                env,
+                num_steps=num_steps,
+                deterministic=deterministic,
             )
-            self._plays[plan] = self._compiled(play)
-        return self._plays[plan](rows, keys)
+            self._evaluate[options] = self._compiled(evaluate)
+        return self._evaluate[options](params, keys)
 
     def keys(self, seed: int, *purpose: int) -> Array:
-        """Randomness apart from training's for `seed, seed + 1, ...`: one stream a purpose."""
+        """Keys for `seed, seed + 1, ...`, independent of training: one stream per purpose."""
         seeds = range(seed, seed + (self.num_seeds or 1))
         streams = [reduce(jax.random.fold_in, purpose, jax.random.key(s)) for s in seeds]
         return jnp.stack(streams) if self.num_seeds else streams[0]
 
     def compile(self, state: TrainState) -> None:
-        """Compile an iteration for states like this one ahead of time."""
+        """Compile an iteration for states of this shape ahead of time."""
         if self.on_host:
-            # What is compiled depends on what the host does: an iteration that nobody keeps.
+            # Shapes depend on what the environments return: run an iteration and discard it.
             self._iterate_on_host(state, self.hyperparameters())
         else:
             self._iterate = self._iterate.lower(state, self.hyperparameters()).compile()
@@ -167,13 +185,15 @@ class Program:
     def _iterate_on_host(
         self, state: TrainState, hparams: Hyperparameters
     ) -> tuple[TrainState, Metrics]:
-        key, play_keys, learn_key = self._keys(state.key)
-        carry, trajectory = self._host.collect(
-            self.env, state.learner.actor, state.rollout, play_keys
+        key, step_keys, learn_key = self._split_keys(state.key)
+        rollout, trajectory = self._host.collect(
+            self.env, state.learner.actor, state.rollout, step_keys
         )
-        # The learner is told only what it needs, and what the host plays with stays there.
-        told = carry._replace(env_state=(), timestep=(), actor_hidden=())
-        learner, told, metrics = self._learn(hparams, state.learner, trajectory, told, learn_key)
-        known = jax.tree.map(np.asarray, (told.critic_hidden, told.episode_stats))
-        carry = carry._replace(critic_hidden=known[0], episode_stats=known[1])
-        return TrainState(learner, carry, key), metrics
+        # Only what the learner needs is passed on; the rest stays on the host.
+        passed = rollout._replace(env_state=(), timestep=(), actor_hidden=())
+        learner, passed, metrics = self._update(
+            hparams, state.learner, trajectory, passed, learn_key
+        )
+        hidden, stats = jax.tree.map(np.asarray, (passed.critic_hidden, passed.episode_stats))
+        rollout = rollout._replace(critic_hidden=hidden, episode_stats=stats)
+        return TrainState(learner, rollout, key), metrics

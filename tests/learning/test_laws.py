@@ -12,18 +12,20 @@ import optax
 import pytest
 
 from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN
+from fp3o.envs.api import Env
 from fp3o.envs.toys.matrix import matrix
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
-from fp3o.learning.optim import adam_step, init_adam
+from fp3o.learning.optim import StepSize, adam_step, init_adam
 from fp3o.learning.setup import Setup
 from fp3o.networks.layers import GroupedLinear, GroupedNorm, normalise
-from fp3o.sharing.schemes import components, layer_groups
+from fp3o.sharing.maps import components
+from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.training.host_rollout import HostRollout
-from fp3o.training.program import Program, TrainState, learn, split_keys
-from fp3o.training.rollout import collect
+from fp3o.training.program import Program, TrainState, split_keys, update_learner
+from fp3o.training.rollout import collect_rollout
 from fp3o.types import TimeStep, Trajectory
 
 OWN = "custom_algorithm:gentle"
@@ -43,7 +45,7 @@ def rolled(
     program = Program(env or credit(), config)
     state = program.init(0)
     keys = split_keys(program.setup, state.key)[1]
-    play = jax.jit(partial(collect, program.setup, program.env))
+    play = jax.jit(partial(collect_rollout, program.setup, program.env))
     carry, trajectory = play(state.learner.actor, state.rollout, keys)
     return program, state, trajectory, carry
 
@@ -57,8 +59,9 @@ def close(a: Any, b: Any, atol: float = 1e-5) -> None:
 # One agent ----------------------------------------------------------------------------------------
 
 
-class Alone(eqx.Module):
-    """One agent of the credit probe, as a game of its own."""
+@dataclasses.dataclass(frozen=True)
+class Alone(Env):
+    """One agent of the credit probe as an environment."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -87,7 +90,7 @@ def test_with_one_agent_all_algorithms_are_ppo() -> None:
         # the tighter clip of early turns (an only agent is the last one, so there is none).
         row = dataclasses.replace(row, steps="independent", critic_passes=1)
         program, state, trajectory, carry = rolled(TINY.replace(algorithm=row), VmapEnv(Alone(), 4))
-        run = jax.jit(partial(learn, program.setup))
+        run = jax.jit(partial(update_learner, program.setup))
         learned[name] = run(
             program.hyperparameters(), state.learner, trajectory, carry._replace(env_state=None),
             jax.random.key(1),
@@ -143,7 +146,7 @@ def test_grouped_optimiser_is_separate_optax_chains(sharing: Any) -> None:
         grads = jax.tree.map(lambda x: jax.random.normal(jax.random.key(x.size), x.shape) * 3, rows)
         moving = [a for a in agents if turn is None or a == turn]
         moves = None if turn is None else jnp.arange(3) == turn
-        rows, state, _ = adam_step(layout, rows, state, grads, moves, 1e-2, 1.0)
+        rows, state, _ = adam_step(layout, rows, state, grads, moves, StepSize(1e-2, 1.0))
         for component in set(layout.component):
             team = [a for a in agents if layout.component[a] == component]
             keys = {(j, layout.maps[j][a]) for j in range(len(layout.maps)) for a in team}
@@ -163,7 +166,8 @@ def test_idle_groups_never_move() -> None:
     learner = setup.init(0)
     grads = jax.tree.map(jnp.ones_like, learner.actor)
     rows, state, _ = adam_step(
-        setup.actor_layout, learner.actor, learner.actor_adam, grads, jnp.arange(3) == 1, 0.1, 10.0
+        setup.actor_layout, learner.actor, learner.actor_adam, grads, jnp.arange(3) == 1,
+        StepSize(0.1, 10.0),
     )
     before = jax.tree.leaves((learner.actor, learner.actor_adam))
     for a, b in zip(jax.tree.leaves((rows, state)), before, strict=True):
@@ -201,7 +205,7 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
             log_prob=jnp.full((6, 4, 3), -0.69),
         )
         carry = carry._replace(env_state=None)
-        run = jax.jit(partial(learn, setup))
+        run = jax.jit(partial(update_learner, setup))
         learner, _, _ = run(program.hyperparameters(), tied, trajectory, carry, jax.random.key(3))
         learned[sharing] = learner
     for part in ("actor", "critic"):
@@ -217,7 +221,7 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
     config = TINY.replace(algorithm=algorithm, sharing="none", agent_id=False)
     program, state, trajectory, carry = rolled(config)
     carry = carry._replace(env_state=None)
-    run = jax.jit(partial(learn, program.setup))
+    run = jax.jit(partial(update_learner, program.setup))
     learner, _, metrics = run(
         program.hyperparameters(), state.learner, trajectory, carry, jax.random.key(3)
     )

@@ -22,10 +22,10 @@ from fp3o.learning.setup import Setup
 from fp3o.learning.statistics import effective_sample_size, quantiles
 from fp3o.networks.distributions import Gaussian, categorical
 from fp3o.networks.layers import normalise
-from fp3o.networks.network import TrunkSpec, make_network
+from fp3o.networks.network import MLPGRUNetwork, NetworkSpec, TrunkSpec
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.program import Program, split_keys
-from fp3o.training.rollout import collect
+from fp3o.training.rollout import collect_rollout
 
 
 def test_categorical_with_masks() -> None:
@@ -106,8 +106,10 @@ def test_small_formulas() -> None:
 def test_initial_network() -> None:
     """Orthogonal weights with their gains, zero biases, the paper's initial spread."""
     random = np.random.default_rng(0)
-    body = TrunkSpec((16, 12), 8, "relu")
-    net = make_network(5, 2, body, ((0, 0, 1),) * 4, 0.01, random)
+    task = EnvSpec("sizes", Discrete(((2,),) * 3), 5, 5, (0, 0, 1))
+    trunk = TrunkSpec((16, 12), 8, "relu")
+    spec = NetworkSpec("actor", task, 5, 2, trunk, ((0, 0, 1),) * 4, 0.01)
+    net = MLPGRUNetwork.make(spec, random)
     weight = np.asarray(net.hidden[1].weight)
     np.testing.assert_allclose(weight[0].T @ weight[0], 2 * np.eye(12), atol=1e-5)
     gates = np.asarray(net.gru.weight[1])
@@ -142,12 +144,10 @@ def test_time_limits_bootstrap_or_end() -> None:
     for name, chosen in {"bootstrap": config, "end": ends}.items():
         program = Program(VmapEnv(game, 4), chosen)
         setup, state = program.setup, program.init(0)
-        play = jax.jit(partial(collect, setup, program.env))
+        play = jax.jit(partial(collect_rollout, setup, program.env))
         carry, steps = play(state.learner.actor, state.rollout, split_keys(setup, state.key)[1])
         judge = jax.jit(partial(make_batch, setup))
-        deltas[name] = judge(setup.hyperparameters(), state.learner, steps, carry.critic_hidden)[
-            1
-        ].delta
+        deltas[name] = judge(setup.hyperparameters(), state.learner, steps, carry.critic_hidden)[0].residuals.delta
         if name == "bootstrap":
             last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
             nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.envs.api import Observation
+from fp3o.envs.api import Env, Observation
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.runs import run as runner
-from fp3o.sharing.auto import auto_sharing, cluster, differences
+from fp3o.sharing.auto import auto_sharing, cluster, effect_differences
 from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import Discrete, EnvSpec
 
 
 @dataclass(frozen=True)
-class Walkers:
+class Walkers(Env):
     """Agents on lines of their own; a step to the right is as long as their speed."""
 
     speeds: tuple[float, ...]
@@ -59,7 +59,7 @@ class Walkers:
 def test_walkers_are_grouped_by_their_speed() -> None:
     """The same speed, the same group; the number that tells an agent apart does not count."""
     env = VmapEnv(Walkers((1.0, 1.0, -1.0, -1.0)), 16)
-    differ = differences(env, 100)
+    differ = effect_differences(env, 100)
     assert differ[0, 1] < 0.05
     assert differ[0, 2] > 1.5
     np.testing.assert_array_equal(differ, differ.T)
@@ -76,7 +76,7 @@ def test_unequal_choices_are_unequal_agents() -> None:
 def test_too_little_play_is_refused() -> None:
     """Agents that die at once cannot be compared."""
     with pytest.raises(ValueError, match="lived for 16 steps"):
-        differences(VmapEnv(Walkers((1.0,) * 4, life=1), 16), 20)
+        effect_differences(VmapEnv(Walkers((1.0,) * 4, life=1), 16), 20)
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from fp3o.algorithms.table import ALGORITHMS
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.steps import shuffled
-from fp3o.learning.update import StageData
+from fp3o.learning.steps import shuffle_sequences
+from fp3o.learning.stage_data import StageData
 from fp3o.networks.network import Network
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.episodes import EpisodeStats
-from fp3o.training.program import learn
+from fp3o.training.program import update_learner
 from fp3o.training.rollout import RolloutState
 from fp3o.types import Batch, Trajectory
 
@@ -335,7 +335,7 @@ def draws_of(setup: Setup, key: jax.Array, score: np.ndarray) -> golden.Draws:
     batch = Batch(
         **dict.fromkeys(Batch._fields) | {"actor_hidden": np.zeros((AGENTS, sequences, 0))}
     )  # pyright: ignore
-    shuffle = lambda k: shuffled(StageData(batch, None), k, config.minibatches).tolist()  # noqa: E731
+    shuffle = lambda k: shuffle_sequences(StageData(batch, None), k, config.minibatches).tolist()  # noqa: E731
     epochs = int(stages.epochs.max())
     keys = jax.random.split(shuffle_key, len(stages.gated))
     minibatches = [[shuffle(k) for k in jax.random.split(stage_key, epochs)] for stage_key in keys]
@@ -367,7 +367,7 @@ class Run:
     def found(self) -> tuple[Learner, jax.Array, dict[str, Any]]:
         """One iteration of the library."""
         trajectory, carry = trajectory_of(self.setup, self.rollout)
-        step = jax.jit(partial(learn, self.setup))
+        step = jax.jit(partial(update_learner, self.setup))
         learner, carry, metrics = step(
             self.setup.hyperparameters(), self.learner, trajectory, carry, self.key
         )

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
+from fp3o.envs.api import VecEnv
 from fp3o.envs.toys.probe import NUM_AGENTS, Probe
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
@@ -22,7 +23,7 @@ class HostCue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HostProbe:
+class HostProbe(VecEnv):
     """A batch of a cue-matching probe, stepped by NumPy."""
 
     probe: Probe

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from fp3o.envs.api import Observation
+from fp3o.envs.api import Observation, VecEnv
 from fp3o.envs.toys.probe import NUM_AGENTS, PROBES, Cue, Probe, Roles, Value
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.spec import Discrete, EnvSpec
@@ -53,7 +53,7 @@ class AnyProbe(Probe):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(VecEnv):
     """A batch of the discrete probes; the task stands in the state and outlives episodes."""
 
     num_envs: int

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.learning.batch import TDResiduals
+from fp3o.learning.batch import IterationData, TDResiduals
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 from fp3o.learning.update import policy_iteration
@@ -29,9 +29,10 @@ def program_length(algorithm: str, num_agents: int) -> int:
         actor_hidden=row(0), critic_hidden=row(0), action=row(1).astype(int), log_prob=row(),
         value=row(), advantage=row(), target=row(),
     )  # fmt: skip
-    residual = TDResiduals(*(jnp.ones((num_agents, 4, 6)) for _ in range(3)))
+    residuals = TDResiduals(*(jnp.ones((num_agents, 4, 6)) for _ in range(3)))
     score = jnp.arange(num_agents, dtype=float)
-    inputs = setup.hyperparameters(), setup.init(0), batch, residual, score, jax.random.key(0)
+    data = IterationData(batch, residuals, score)
+    inputs = setup.hyperparameters(), setup.init(0), data, jax.random.key(0)
     return len(jax.jit(partial(policy_iteration, setup)).lower(*inputs).as_text().splitlines())
 
 

@@ -15,7 +15,7 @@ from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.networks.layers import normalise
 from fp3o.training.program import Program, TrainState
-from fp3o.training.rollout import evaluate
+from fp3o.training.rollout import evaluate_episodes
 
 SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 0, 1)}
 
@@ -45,7 +45,7 @@ def one_task_a_seed(program: Program) -> TrainState:
 def play(program: Program, state: TrainState) -> dict[str, float]:
     """Mean deterministic return of every task."""
     setup, key = program.setup, jax.random.key(1)
-    one = lambda rows, task: evaluate(setup, Mixture(64, task), rows, key, 3).returns  # noqa: E731
+    one = lambda rows, task: evaluate_episodes(setup, Mixture(64, task), rows, key, 3).returns  # noqa: E731
     returns = jax.jit(jax.vmap(one))(state.learner.actor, jnp.arange(len(TASKS)))
     return dict(zip(TASKS, np.asarray(returns).mean(1).tolist(), strict=True))
 

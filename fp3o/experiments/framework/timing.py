@@ -12,8 +12,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.run_config import RunConfig
-from fp3o.training.program import Program, TrainState, learn, split_keys
-from fp3o.training.rollout import collect
+from fp3o.training.program import Program, TrainState, split_keys, update_learner
+from fp3o.training.rollout import collect_rollout
 
 TURNS = 5
 """Iterations that are timed; the median counts."""
@@ -54,10 +54,10 @@ def _take_traced(program: Program, state: TrainState) -> dict[str, float]:
     setup, env, hparams = program.setup, program.env, program.hyperparameters()
     _, play_keys, learn_key = split_keys(setup, state.key)
     actor, carry = state.learner.actor, state.rollout
-    play, compile_play = _compiled(partial(collect, setup, env), actor, carry, play_keys)
+    play, compile_play = _compiled(partial(collect_rollout, setup, env), actor, carry, play_keys)
     after, trajectory = play(actor, carry, play_keys)
     told = state.learner, trajectory, after, learn_key
-    update, compile_update = _compiled(partial(learn, setup, hparams), *told)
+    update, compile_update = _compiled(partial(update_learner, setup, hparams), *told)
     return {
         "rollout": _median(lambda: play(actor, carry, play_keys)),
         "update": _median(lambda: update(*told)),
@@ -84,7 +84,7 @@ def _take_on_host(program: Program, state: TrainState) -> dict[str, float]:
         state = state._replace(rollout=carry)
     told = state.rollout._replace(env_state=(), timestep=(), actor_hidden=())
     inputs = state.learner, trajectory, told, learn_key  # pyright: ignore
-    update, _ = _compiled(partial(learn, setup, hparams), *inputs)
+    update, _ = _compiled(partial(update_learner, setup, hparams), *inputs)
     seconds = _median(lambda: update(*inputs))
     rollout = float(np.median(played))
     return {

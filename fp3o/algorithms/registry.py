@@ -1,0 +1,82 @@
+"""Registered schedules and surrogates, by name. Needs no JAX."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fp3o.errors import SettingError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A function that lays out the stages of an iteration, and what it promises."""
+
+    function: Callable[..., Any]
+    """Random key, mean absolute advantage per agent, epochs, row -> `Stage` with a stage axis."""
+    condition_stage: int = -1
+    """Index of the stage after which FP3O's condition is evaluated."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Lay out the stages."""
+        return self.function(*args)
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A function that a stage maximises, and what it promises."""
+
+    function: Callable[..., Any]
+    """Ratio, the others' product, advantage, clip, inner clip -> objective per sample."""
+    differentiates_others: bool = False
+    """Whether gradients flow through the ratios of the other agents, too."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Evaluate the objective per sample."""
+        return self.function(*args)
+
+
+SCHEDULES: dict[str, Schedule] = {}
+"""Schedules that a row may name."""
+
+SURROGATES: dict[str, Surrogate] = {}
+"""Surrogates that a row may name."""
+
+
+def register_schedule(
+    function: Callable[..., Any] | None = None, *, condition_stage: int = -1
+) -> Any:
+    """Decorate a function so that rows can name it as their schedule.
+
+    `condition_stage` is the stage after which FP3O's condition is evaluated: the last one, or 0 for
+    a schedule whose later stages need the condition of the first.
+    """
+    return _decorate(SCHEDULES, lambda found: Schedule(found, condition_stage), function)
+
+
+def register_surrogate(
+    function: Callable[..., Any] | None = None, *, differentiates_others: bool = False
+) -> Any:
+    """Decorate a function so that rows can name it as their surrogate.
+
+    With `differentiates_others`, gradients flow through the ratios of the other agents (which needs
+    a schedule of the whole team).
+    """
+    return _decorate(SURROGATES, lambda found: Surrogate(found, differentiates_others), function)
+
+
+def _decorate(
+    table: dict[str, Any], entry: Callable[[Callable[..., Any]], Any], function: Any
+) -> Any:
+    """Register a function, or return the decorator that does."""
+
+    def register(found: Function) -> Function:
+        name = found.__name__
+        if name in table and table[name].function.__module__ != found.__module__:
+            owner = table[name].function.__module__
+            raise SettingError(f"{name!r} is already registered by {owner}: choose another name")
+        table[name] = entry(found)
+        return found
+
+    return register if function is None else register(function)
