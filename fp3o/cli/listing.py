@@ -14,11 +14,7 @@ from fp3o.runs.loggers import LOGGERS
 from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import Box, Discrete
 
-OTHER_SHARINGS = {
-    "auto": "one network per group of agents whose actions have the same effect, found by random "
-    "actions",
-    "0,0,1": "a custom map from agent to group; also one map per layer",
-}
+OTHER_SHARINGS = {"0,0,1": "a custom map from agent to group; also one map per layer"}
 """Sharings that are not schemes."""
 
 

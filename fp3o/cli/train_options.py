@@ -10,7 +10,8 @@ from fp3o.cli.options import Constructors, constructor
 from fp3o.envs.registry import DEFAULT_TASK
 from fp3o.runs.loggers import LOGGERS
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
-from fp3o.runs.settings import SHARING_TYPES, parse_sharing
+from fp3o.runs.settings import SHARING_TYPES
+from fp3o.sharing.schemes import parse_sharing
 
 
 @dataclass(frozen=True)

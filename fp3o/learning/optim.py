@@ -53,7 +53,9 @@ class ParamLayout:
             np.full(_width(shape), factor, np.float32)
             for shape, factor in zip(self._shapes, factors, strict=True)
         ]
-        self.lr_factors = tuple(np.concatenate(self._with_map(flat, groups)) for groups in self.maps)
+        self.lr_factors = tuple(
+            np.concatenate(self._with_map(flat, groups)) for groups in self.maps
+        )
 
     def pack(self, network: eqx.Module) -> PackedParams:
         """Pack the arrays of a network."""

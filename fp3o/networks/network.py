@@ -100,7 +100,7 @@ class Network(eqx.Module):
 
 
 class MLPGRUNetwork(Network):
-    """LayerNorm, then (linear, activation, LayerNorm) x depth, optionally a GRU, a linear output."""
+    """LayerNorm, (linear, activation, LayerNorm) x depth, optionally a GRU, a linear output."""
 
     norms: tuple[GroupedNorm | None, ...]
     """One per layer, or none at all; None: scale and shift are folded into the layer."""

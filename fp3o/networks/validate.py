@@ -59,7 +59,10 @@ def _wrong_shapes(
     out: Array, after: Array, out_shape: tuple[int, ...], state_shape: tuple[int, ...]
 ) -> Iterator[str]:
     if out.shape != out_shape:
-        yield f"the outputs must have the shape {out_shape} (agents, samples, outputs), they have {out.shape}"
+        yield (
+            f"the outputs must have the shape {out_shape} (agents, samples, outputs), they have "
+            f"{out.shape}"
+        )
     if after.shape != state_shape:
         yield (
             f"the hidden states must have the shape {state_shape} (agents, samples, size), they "

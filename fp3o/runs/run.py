@@ -17,9 +17,9 @@ from fp3o.runs.video import render
 class Run:
     """A training run on disk: its settings, metrics, results and policies.
 
-        run = fp3o.Run.load("runs/my-run")
-        run.series("episode_return").value     # (seeds, t)
-        policy = run.policy("best")
+    run = fp3o.Run.load("runs/my-run")
+    run.series("episode_return").value     # (seeds, t)
+    policy = run.policy("best")
     """
 
     def __init__(self, path: str | Path):

@@ -5,14 +5,12 @@ import json
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError
-from fp3o.imports import load
-from fp3o.sharing.schemes import SharingSpec
+from fp3o.sharing.schemes import SharingSpec, parse_sharing
 
 SHARING_TYPES = (SharingSpec, SharingSpec | None)
 """Types of the fields that hold a sharing."""
@@ -66,28 +64,6 @@ def _plain_type(hint: Any) -> tuple[type, bool]:
     first, *others = typing.get_args(hint) if union else (hint,)
     origin = typing.get_origin(first) or first
     return str if origin is Literal else origin, type(None) in others
-
-
-def parse_sharing(value: Any, name: str = "sharing") -> Any:
-    """A scheme's name, a map from agent to group, one map per layer, a dict or a function.
-
-    As text: `partial`, `0,0,1`, `[[0,0],[0,1]]`, `{"legs": [0, 1], "arms": [2]}` or
-    `my_module:my_groups`.
-    """
-    if isinstance(value, str):
-        if value[:1] not in ("[", "{") and not value.replace(",", "").isdigit():
-            return load(value) if ":" in value else value
-        try:
-            value = json.loads(value if value[0] in "[{" else f"[{value}]")
-        except ValueError:
-            raise SettingError(f"{name}: cannot read {value!r}, write for example 0,0,1") from None
-    if isinstance(value, Mapping):
-        return {int(k) if str(k).isdigit() else k: v for k, v in value.items()}
-    if callable(value):
-        return value
-    if not isinstance(value, (list, tuple)):
-        raise SettingError(f"{name} must be a name or a map from agent to group, got {value!r}")
-    return tuple(tuple(x) if isinstance(x, (list, tuple)) else x for x in value)
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def _difference(one: Effects, other: Effects) -> float:
 
 
 def cluster(differ: Float[np.ndarray, "n n"]) -> Groups:
-    """Groups with the highest silhouette if it is clear; otherwise one per agent, or a single one."""
+    """Groups with the highest silhouette if it is clear; else one per agent, or a single one."""
     levels = [*_average_linkage(differ)]
     cuts = [groups for _, groups in levels[1:-1]]
     best = max(cuts, key=lambda groups: _silhouette(differ, groups), default=None)

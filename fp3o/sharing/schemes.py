@@ -131,7 +131,7 @@ def get_scheme(name: str) -> Scheme:
 
 
 def parse_sharing(value: Any, setting: str = "sharing") -> Any:
-    """Read a sharing from Python, JSON or text: a name, a map, one map per layer, a dict, a function.
+    """Read a sharing: a name, a map, one map per layer, a dict or a function.
 
     As text: `0,0,1`, `[[0,0],[0,1]]`, `{"legs": [0, 1], "arms": [2]}`, `my_module:my_groups`.
     """

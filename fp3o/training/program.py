@@ -43,9 +43,7 @@ def train_iteration(
 ) -> tuple[TrainState, Metrics]:
     """One iteration of training: collect a rollout and update the policies."""
     key, step_keys, learn_key = split_keys(setup, state.key)
-    rollout, trajectory = collect_rollout(
-        setup, env, state.learner.actor, state.rollout, step_keys
-    )
+    rollout, trajectory = collect_rollout(setup, env, state.learner.actor, state.rollout, step_keys)
     learner, rollout, metrics = update_learner(
         setup, hparams, state.learner, trajectory, rollout, learn_key
     )
@@ -102,7 +100,7 @@ class Program:
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-        self._initial_rollout_state = self._compiled(partial(initial_rollout_state, self.setup, env))
+        self._reset = self._compiled(partial(initial_rollout_state, self.setup, env))
         self._iterate = self._compiled(partial(train_iteration, self.setup, env))
         self._split_keys = self._compiled(partial(split_keys, self.setup))
         self._host = HostRollout(self.setup, num_seeds)
@@ -124,7 +122,7 @@ class Program:
         learner = stack(*map(self.setup.init, seeds))
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
         if not self.on_host:
-            return TrainState(learner, self._initial_rollout_state(reset_key), key)
+            return TrainState(learner, self._reset(reset_key), key)
         rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
         # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)

@@ -29,7 +29,7 @@ from fp3o.training.rollout import collect_rollout
 from fp3o.types import TimeStep, Trajectory
 
 OWN = "custom_algorithm:gentle"
-"""The example of an algorithm of one's own keeps the laws, too."""
+"""The custom algorithm of the examples satisfies the laws, too."""
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, sequence_length=1)
 TINY = TINY.replace(actor_lr=1e-2, critic_lr=1e-2)
 
@@ -166,7 +166,11 @@ def test_idle_groups_never_move() -> None:
     learner = setup.init(0)
     grads = jax.tree.map(jnp.ones_like, learner.actor)
     rows, state, _ = adam_step(
-        setup.actor_layout, learner.actor, learner.actor_adam, grads, jnp.arange(3) == 1,
+        setup.actor_layout,
+        learner.actor,
+        learner.actor_adam,
+        grads,
+        jnp.arange(3) == 1,
         StepSize(0.1, 10.0),
     )
     before = jax.tree.leaves((learner.actor, learner.actor_adam))
@@ -197,7 +201,8 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
         # Agent 0's data for everyone; the log-probabilities are those of the tied policy.
         first = lambda x: jnp.repeat(x[:, :, :1], 3, axis=2)  # noqa: E731
         same = {
-            k: first(getattr(trajectory, k)) for k in ("obs", "critic_input", "action", "action_mask")
+            k: first(getattr(trajectory, k))
+            for k in ("obs", "critic_input", "action", "action_mask")
         }
         trajectory = trajectory._replace(
             **same,
@@ -225,11 +230,9 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
     learner, _, metrics = run(
         program.hyperparameters(), state.learner, trajectory, carry, jax.random.key(3)
     )
-    turned = {
-        k: getattr(trajectory, k)[:, :, order]
-        for k in ("obs", "critic_input", "final_critic_input", "action_mask", "alive", "actor_hidden", "action", "log_prob",
-                  "reward")
-    }  # fmt: skip
+    parts = ("obs", "critic_input", "final_critic_input", "action_mask", "alive", "actor_hidden")
+    parts = (*parts, "action", "log_prob", "reward")
+    turned = {name: getattr(trajectory, name)[:, :, order] for name in parts}
     start = jax.tree.map(lambda x: x[order], state.learner)
     learner2, _, metrics2 = run(
         program.hyperparameters(), start, trajectory._replace(**turned), carry, jax.random.key(3)

@@ -147,7 +147,9 @@ def test_time_limits_bootstrap_or_end() -> None:
         play = jax.jit(partial(collect_rollout, setup, program.env))
         carry, steps = play(state.learner.actor, state.rollout, split_keys(setup, state.key)[1])
         judge = jax.jit(partial(make_batch, setup))
-        deltas[name] = judge(setup.hyperparameters(), state.learner, steps, carry.critic_hidden)[0].residuals.delta
+        deltas[name] = judge(setup.hyperparameters(), state.learner, steps, carry.critic_hidden)[
+            0
+        ].residuals.delta
         if name == "bootstrap":
             last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
             nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)

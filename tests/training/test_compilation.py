@@ -25,10 +25,19 @@ def program_length(algorithm: str, num_agents: int) -> int:
     setup = Setup(spec, TINY.replace(algorithm=algorithm, agent_id=False))
     row = lambda *f: jnp.ones((num_agents, 24, *f))  # noqa: E731
     batch = Batch(
-        obs=row(4), critic_input=row(4), action_mask=row(2) > 0, alive=row(), episode_start=row() > 1,
-        actor_hidden=row(0), critic_hidden=row(0), action=row(1).astype(int), log_prob=row(),
-        value=row(), advantage=row(), target=row(),
-    )  # fmt: skip
+        obs=row(4),
+        critic_input=row(4),
+        action_mask=row(2) > 0,
+        alive=row(),
+        episode_start=row() > 1,
+        actor_hidden=row(0),
+        critic_hidden=row(0),
+        action=row(1).astype(int),
+        log_prob=row(),
+        value=row(),
+        advantage=row(),
+        target=row(),
+    )
     residuals = TDResiduals(*(jnp.ones((num_agents, 4, 6)) for _ in range(3)))
     score = jnp.arange(num_agents, dtype=float)
     data = IterationData(batch, residuals, score)

@@ -166,7 +166,14 @@ def test_host_twin_plays_as_the_probe(task: str) -> None:
         action = random.integers(0, 2, (64, 3, 1))
         state, step = env.step(state, jnp.asarray(action))
         host, twin_step = twin.step(host, action)
-        for name in ("reward", "terminated", "truncated", "episode_start", "final_obs", "final_state"):
+        for name in (
+            "reward",
+            "terminated",
+            "truncated",
+            "episode_start",
+            "final_obs",
+            "final_state",
+        ):
             np.testing.assert_allclose(getattr(step, name), getattr(twin_step, name), atol=1e-6)
         if not step.episode_start.all():
             np.testing.assert_allclose(step.obs, twin_step.obs, atol=1e-6)
