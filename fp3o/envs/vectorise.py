@@ -37,7 +37,7 @@ class VmapEnv(VecEnv):
         """Start an episode in every environment."""
         return jax.vmap(self._reset)(jax.random.split(key, self.num_envs))
 
-    def step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
         """Step every environment."""
         return jax.vmap(self._step)(state, action)
 

@@ -23,8 +23,8 @@ from fp3o.runs.seed_axis import by_seed
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.program import Program
 
-Evaluations = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Rows of an evaluation per seed, of the `last` and the `best` policies."""
+Evaluations = Mapping[str, Any]
+"""The final evaluation: rows per seed under `last` and `best`, and more."""
 
 
 def final_evaluation(
