@@ -1,12 +1,12 @@
-"""Cooperative multi-agent PPO that works with any parameter sharing.
+"""Cooperative multi-agent PPO under any parameter sharing.
 
-import fp3o
+    import fp3o
 
-run = fp3o.train("mpe/simple_speaker_listener", algorithm="fp3o", sharing="partial")
-policy = fp3o.Policy.load(run.path)
-actions, memory = policy.act(observations, memory)
+    run = fp3o.train("mpe/simple_speaker_listener", algorithm="fp3o", sharing="partial")
+    policy = run.policy()
+    actions, hidden_state = policy.act(obs, hidden_state)
 
-Names are loaded when they are first used, so a program that only plays a saved policy never
+Names are imported when they are first used, so that a program that only runs a saved policy never
 imports JAX.
 """
 

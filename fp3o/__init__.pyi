@@ -2,12 +2,13 @@ from .algorithms.row import Algorithm
 from .algorithms.schedules import Stage, register_schedule, whole_team_stages
 from .algorithms.surrogates import register_surrogate
 from .algorithms.table import ALGORITHMS, register_algorithm
-from .envs.api import Env, VecEnv
+from .envs.api import Env, HostEnv, Observation, VecEnv
 from .envs.check import check_env
 from .envs.registry import TASKS, make, register_env
 from .envs.toys.probe import PROBES, probe
 from .envs.vectorise import VmapEnv
-from .errors import MissingExtraError, NonFiniteError
+from .envs.workers.protocol import WorkerPoolError
+from .errors import MissingExtraError, NonFiniteError, SettingError, UserError
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
 from .networks.layers import linear
@@ -17,11 +18,11 @@ from .reports import report
 from .runs.atomic import RunError
 from .runs.evaluation import evaluate
 from .runs.run import Run
-from .runs.train import resume, train
 from .runs.run_config import RunConfig
+from .runs.train import resume, train
 from .runs.video import render
 from .sharing.auto import auto_sharing
-from .sharing.schemes import SHARINGS, layer_groups
+from .sharing.schemes import SHARINGS, layer_groups, register_sharing
 from .spec import Box, Discrete, EnvSpec
 from .training.program import Program, TrainState
 from .types import TimeStep
@@ -30,47 +31,54 @@ __version__: str
 
 __all__ = [
     "ALGORITHMS",
+    "PROBES",
+    "SHARINGS",
+    "TASKS",
     "Algorithm",
-    "NetworkSpec",
     "Box",
     "Config",
     "Discrete",
-    "VecEnv",
-    "EnvSpec",
     "Env",
+    "EnvSpec",
+    "HostEnv",
+    "Hyperparameters",
     "Learner",
     "MissingExtraError",
     "Network",
+    "NetworkSpec",
     "NonFiniteError",
-    "PROBES",
-    "RunConfig",
+    "Observation",
     "Policy",
     "PolicyError",
     "Program",
-    "Hyperparameters",
     "Run",
+    "RunConfig",
     "RunError",
-    "SHARINGS",
+    "SettingError",
     "Setup",
     "Stage",
-    "TrainState",
-    "TASKS",
     "TimeStep",
+    "TrainState",
+    "UserError",
+    "VecEnv",
     "VmapEnv",
-    "register_env",
+    "WorkerPoolError",
+    "__version__",
     "auto_sharing",
     "check_env",
     "evaluate",
-    "whole_team_stages",
+    "layer_groups",
     "linear",
     "make",
     "probe",
     "register_algorithm",
+    "register_env",
+    "register_schedule",
+    "register_sharing",
+    "register_surrogate",
     "render",
     "report",
     "resume",
-    "register_schedule",
-    "layer_groups",
-    "register_surrogate",
     "train",
+    "whole_team_stages",
 ]

@@ -8,17 +8,17 @@ TOLERANCE = 1e-5
 """How far below zero the gap may be; guards against rounding only (D5)."""
 
 
-def random_split(key: PRNGKeyArray, advantage: Float[Array, "n *b"]) -> Float[Array, "n *b"]:
+def random_split(key: PRNGKeyArray, advantage: Float[Array, " n *b"]) -> Float[Array, " n *b"]:
     """A^i = n w_i A with w ~ Dirichlet(1) at every step: mean weight 1, the team's sum kept."""
     weights = jax.random.exponential(key, advantage.shape, advantage.dtype)
     return advantage.shape[0] * weights / weights.sum(0) * advantage
 
 
 def condition_gap(
-    own: Float[Array, "n *b"],
-    others: Float[Array, "n *b"],
-    advantage: Float[Array, "n *b"],
-    alive: Float[Array, "n *b"],
+    own: Float[Array, " n *b"],
+    others: Float[Array, " n *b"],
+    advantage: Float[Array, " n *b"],
+    alive: Float[Array, " n *b"],
 ) -> Float[Array, ""]:
     """Σ_i μ(others) - Σ_i μ(rollout): Σ_i Σ alive A^i h_i (Π_{j≠i} r_j - 1).
 
@@ -39,10 +39,10 @@ def non_overlapping(key: PRNGKeyArray, num_agents: int) -> Int[Array, " n"]:
 
 
 def pipeline_objectives(
-    now: Float[Array, "n *b"],
-    before: Float[Array, "n *b"],
-    advantage: Float[Array, "n *b"],
-    alive: Float[Array, "n *b"],
+    now: Float[Array, " n *b"],
+    before: Float[Array, " n *b"],
+    advantage: Float[Array, " n *b"],
+    alive: Float[Array, " n *b"],
     partner: Int[Array, " n"],
 ) -> Float[Array, " n"]:
     """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): objective per pipeline (Eq. 11)."""

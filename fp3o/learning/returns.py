@@ -33,18 +33,18 @@ class ValueNorm(NamedTuple):
         mean = self.mean / weight
         return mean, jnp.sqrt(jnp.maximum(self.square / weight - jnp.square(mean), 1e-2))
 
-    def normalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
+    def normalise(self, x: Float[Array, " k *b"], group: Array) -> Float[Array, " k *b"]:
         """(x - mean) / std, with the statistics of each agent's critic."""
         mean, std = self._per_agent(group, x)
         return (x - mean) / std
 
-    def denormalise(self, x: Float[Array, "k *b"], group: Array) -> Float[Array, "k *b"]:
+    def denormalise(self, x: Float[Array, " k *b"], group: Array) -> Float[Array, " k *b"]:
         """Inverse of `normalise`: back to reward units."""
         mean, std = self._per_agent(group, x)
         return x * std + mean
 
     def update(
-        self, x: Float[Array, "k *b"], group: Array, member: Float[Array, " k"]
+        self, x: Float[Array, " k *b"], group: Array, member: Float[Array, " k"]
     ) -> "ValueNorm":
         """Add a batch of targets; a critic without a member among its agents is unchanged."""
         axes = tuple(range(1, x.ndim))
@@ -63,7 +63,7 @@ class ValueNorm(NamedTuple):
         return mean[group].reshape(shape), std[group].reshape(shape)
 
 
-def gae(delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]) -> Float[Array, "t *b"]:
+def gae(delta: Float[Array, " t *b"], decay: Float[Array, " t *b"]) -> Float[Array, " t *b"]:
     """Generalised advantage estimation, A_t = δ_t + decay_t A_{t+1}.
 
     `decay` is γλ inside an episode and 0 at its end; A2PO multiplies it by the truncated ratio of
@@ -78,8 +78,8 @@ def gae(delta: Float[Array, "t *b"], decay: Float[Array, "t *b"]) -> Float[Array
 
 
 def standardise(
-    advantage: Float[Array, "n *b"], alive: Float[Array, "n *b"]
-) -> Float[Array, "n *b"]:
+    advantage: Float[Array, " n *b"], alive: Float[Array, " n *b"]
+) -> Float[Array, " n *b"]:
     """(A - mean) / (std + 1e-5), per agent over the steps at which it is alive."""
     axes = tuple(range(1, advantage.ndim))
     count = jnp.maximum(alive.sum(axes, keepdims=True), 1.0)
@@ -89,7 +89,7 @@ def standardise(
 
 
 def explained_variance(
-    target: Float[Array, "n *b"], value: Float[Array, "n *b"]
+    target: Float[Array, " n *b"], value: Float[Array, " n *b"]
 ) -> Float[Array, ""]:
     """1 - var(target - value) / var(target): 1 is a perfect critic, 0 a constant one."""
     return 1.0 - (target - value).var() / jnp.maximum(target.var(), 1e-8)

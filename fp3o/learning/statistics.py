@@ -11,7 +11,7 @@ _INTEGER_OF_SIZE = {4: jnp.int32, 8: jnp.int64}
 """Integer type with as many bytes as a float."""
 
 
-def alive_mean(x: Float[Array, "n *b"], alive: Float[Array, "n *b"]) -> Float[Array, " n"]:
+def alive_mean(x: Float[Array, " n *b"], alive: Float[Array, " n *b"]) -> Float[Array, " n"]:
     """Mean per agent over the steps at which it is alive."""
     axes = tuple(range(1, x.ndim))
     return (x * alive).sum(axes) / jnp.maximum(alive.sum(axes), 1.0)

@@ -54,7 +54,7 @@ class Grouped(eqx.Module):
 
     groups: eqx.AbstractVar[Groups]
 
-    def of(self, array: Float[Array, "g *p"], agents: Agents) -> Float[Array, "_ *p"]:
+    def of(self, array: Float[Array, " g *p"], agents: Agents) -> Float[Array, " _ *p"]:
         """Parameters of these agents; a leading axis of size 1 where all agents share them."""
         if array.shape[0] == 1:
             return array

@@ -179,6 +179,16 @@ def test_idle_groups_never_move() -> None:
         assert not np.array_equal(a[1], b[1])
 
 
+def test_critic_always_moves_no_idle_agent() -> None:
+    """Agents of sequential algorithms are updated in their own stage only: no momentum between."""
+    learned = []
+    for critic_always in (False, True):
+        row = dataclasses.replace(ALGORITHMS["happo"], critic_always=critic_always)
+        program = Program(credit(), TINY.replace(algorithm=row, sharing="none"))
+        learned.append(program.iterate(program.init(0))[0].learner)
+    close(learned[0], learned[1], atol=0.0)
+
+
 def test_components_join_chains() -> None:
     """Agents are joined through any layer, directly or in a chain."""
     assert components(((0, 0, 1, 2), (0, 1, 1, 2))) == (0, 0, 0, 1)

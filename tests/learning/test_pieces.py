@@ -1,10 +1,8 @@
 """Distributions, returns and networks against hand-computed or independent numbers."""
 
-import ast
 import dataclasses
 import math
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import fp3o
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.batch import make_batch
@@ -162,33 +159,6 @@ def test_time_limits_bootstrap_or_end() -> None:
     np.testing.assert_allclose(gained[:, cut], 0.99 * np.asarray(value)[:, cut], atol=1e-6)
     np.testing.assert_allclose(gained[:, ~cut], 0.0, atol=1e-6)
     assert np.abs(gained[:, cut]).max() > 1e-3
-
-
-def test_imports_go_one_way() -> None:
-    """Types -> sharing -> nets -> learn -> program -> plan -> run -> cli; envs see types only."""
-    order = [
-        "errors", "paths", "spaces", "sharing", "policy", "types", "distributions", "nets",
-        "fitting", "optim", "returns", "metrics", "algorithms", "config", "setup", "artefact",
-        "batch", "losses",
-        "learn", "envs", "rollout", "host", "program", "presets", "tasks", "check", "grouping",
-        "plan", "evaluation", "storage", "provenance", "loggers", "progress", "reports", "film",
-        "runner", "run", "lab", "experiments", "catalogue", "doctor", "cli", "__main__",
-    ]  # fmt: skip
-    root = Path(fp3o.__file__).parent
-    for path in root.rglob("*.py"):
-        room = path.relative_to(root).with_suffix("").parts[0]
-        if room == "__init__":
-            continue
-        seen = (
-            {"errors", "paths", "spaces", "types", "envs"}
-            if room == "envs"
-            else {*order[: order.index(room) + 1]}
-        )
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module[:4] == "fp3o":
-                deep = node.module.split(".")[1:2]
-                names = deep or [name.name for name in node.names]
-                assert {*names} <= seen, path
 
 
 def test_discrete_spaces_pad() -> None:

@@ -49,7 +49,7 @@ class HostProbe(VecEnv):
         probe, choice = self.probe, np.asarray(action)[..., 0]
         share = (choice == self._wanted(state.shown)).mean(1, dtype=np.float32)
         earned = np.where(state.time == probe.judged_at, share, state.earned)
-        ended = state.time == probe.length - 1
+        ended = state.time == probe.max_episode_steps - 1
         reward = np.repeat(np.where(ended, earned, np.float32(0))[:, None], NUM_AGENTS, axis=1)
         played = HostCue(state.shown, earned, state.time + 1, state.random)
         final = self._obs(played), self._team(played)
@@ -72,7 +72,7 @@ class HostProbe(VecEnv):
         return np.where(np.array(self.probe.sizes) == 1, shown[..., 0] > 0, shown.argmax(-1))
 
     def _time(self, state: HostCue) -> np.ndarray:
-        share = (state.time / self.probe.length).astype(np.float32)
+        share = (state.time / self.probe.max_episode_steps).astype(np.float32)
         return np.broadcast_to(share[:, None, None], (self.num_envs, NUM_AGENTS, 1))
 
     def _obs(self, state: HostCue) -> np.ndarray:

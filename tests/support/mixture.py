@@ -29,7 +29,7 @@ class AnyProbe(Probe):
     @classmethod
     def of(cls, task: Any) -> "AnyProbe":
         look_up = lambda name: jnp.asarray([getattr(game, name) for game in GAMES])[task]  # noqa: E731
-        names = ("sizes", "choices", "length", "shown_at", "judged_at")
+        names = ("sizes", "choices", "max_episode_steps", "shown_at", "judged_at")
         return cls("mixture", **{name: look_up(name) for name in names}, task=task)
 
     @property
