@@ -1,4 +1,4 @@
-"""Games of JaxMARL and Jumanji are what these are by hand; runs and films of them."""
+"""JaxMARL and Jumanji environments equal those stepped by hand; runs and videos of them."""
 
 import sys
 from pathlib import Path
@@ -11,12 +11,13 @@ import pytest
 from PIL import Image
 
 import fp3o
-from fp3o.envs.adapters import jaxmarl, jumanji
+from fp3o.envs.adapters import jaxmarl, jaxmarl_library, jumanji, jumanji_library
+from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.api import Env
+from fp3o.envs.random_play import random_actions
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import MissingExtraError
-from fp3o.options import of_variant, parse, to_variant, write
 from fp3o.runs import run as runner
 from fp3o.spec import Box, Discrete
 
@@ -39,74 +40,80 @@ def close(one: Any, two: Any) -> None:
     np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
 
 
-def actions(game: Env, random: np.random.Generator, action_mask: Any) -> np.ndarray:
+def actions(env: Env, random: np.random.Generator, action_mask: Any) -> np.ndarray:
     """Random legal choices `(e, n, 1)`."""
     worth = random.random(action_mask.shape) * np.asarray(action_mask)
     return worth.argmax(-1)[..., None]
 
 
-def test_options_come_back() -> None:
-    options = {"reward": "sum", "env.N": 3, "a": True, "b": False, "c": None, "d": 0.5, "e": -1}
-    text = "reward=sum,env.N=3,a=true,b=false,c=none,d=0.5,e=-1"
-    assert write(options) == text
-    read = parse(text)
-    assert read == options and [*map(type, read.values())] == [*map(type, options.values())]
-    assert parse("") == {} and write({}) == ""
-    assert of_variant("default:env.b=1,reward=own,env.a=x", ("reward",)) == (
+def test_variants_round_trip() -> None:
+    """Ours, and the environment's in alphabetical order."""
+    assert read_variant("default:env.b=1,reward=own,env.a=x", ("reward",)) == (
         {"reward": "own"}, (("a", "x"), ("b", 1)),
     )  # fmt: skip
-    assert to_variant({}, ()) == "default"
-    assert (
-        to_variant({"reward": "own"}, (("b", 1), ("a", "x")))
-        == "default:reward=own,env.a=x,env.b=1"
-    )
+    assert write_variant({}, ()) == "default"
+    text = "default:reward=own,env.a=x,env.b=1"
+    assert write_variant({"reward": "own"}, (("b", 1), ("a", "x"))) == text
 
 
-@pytest.mark.parametrize("wrong", ["reward", "=1", "a=1,a=2", "a=1,,b=2"])
-def test_bad_options_are_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="option"):
-        parse(wrong)
+def reported_return(env: Any) -> float:
+    """The return per agent of two random steps, as evaluations report it."""
+    batch, random, total = VmapEnv(env, 1), np.random.default_rng(0), 0.0
+    step = jax.jit(batch.step)
+    state, now = batch.reset(jax.random.key(0))
+    for _ in range(2):
+        state, now = step(state, random_actions(env.spec, np.asarray(now.action_mask), random))
+        total += float(now.reward.mean()) / env.spec.reward_sum_over
+    return total
 
 
-@pytest.mark.parametrize("value", ["3", "true", "a,b", "a=b", " a", "", float("nan")])
-def test_values_that_would_not_come_back_are_refused(value: Any) -> None:
-    if value == "":
-        assert parse(write({"a": value})) == {"a": ""}
-        return
-    with pytest.raises(ValueError, match="read back"):
-        write({"a": value})
+@pytest.mark.parametrize("name", ["mine", "Cleaner-v0", "LevelBasedForaging-v0"])
+def test_returns_are_those_of_one_agent(name: str) -> None:
+    """Under every reward: a sum over the team is divided by its size, a team reward is not."""
+    returns, sizes = [], []
+    for reward in ("mean", "sum", "own"):
+        env = (
+            jaxmarl.JaxMarl(name, reward, made=Unequal(continuous=True)) if name == "mine"
+            else jumanji.make_env(name, f"default:reward={reward}")
+        )  # fmt: skip
+        returns.append(reported_return(env))
+        sizes.append(env.spec.reward_sum_over)
+    close(returns, returns[0])
+    assert sizes == [1, 1 if name == "Cleaner-v0" else env.spec.num_agents, 1]
 
 
 def test_unknown_words_tell() -> None:
-    for game, answer in {
-        lambda: jaxmarl.make("MPE_simple_spred_v3").spec: "MPE_simple_spread_v3",
-        lambda: jaxmarl.make("switch_riddle", "default:rewards=sum"): "'reward'",
-        lambda: jaxmarl.make("switch_riddle", "default:reward=all"): "mean",
-        lambda: jaxmarl.make("switch_riddle", "default:env.agents=3").spec: "cannot be made",
-        lambda: jaxmarl.make("HeuristicEnemySMAX", "default:env.scenario=3n").spec: "3m",
-        lambda: jumanji.make("Connector-v9").spec: "Connector-v3",
-        lambda: jumanji.make("Snake-v1").spec: "multi-agent",
-        lambda: jumanji.make("Cleaner-v0", "default:env.generator.rows=3").spec: "num_rows",
+    for task, answer in {
+        lambda: jaxmarl.make_env("MPE_simple_spred_v3").spec: "MPE_simple_spread_v3",
+        lambda: jaxmarl.make_env("switch_riddle", "default:rewards=sum"): "'reward'",
+        lambda: jaxmarl.make_env("switch_riddle", "default:reward=all"): "mean",
+        lambda: jaxmarl.make_env("switch_riddle", "default:env.agents=3").spec: "cannot be made",
+        lambda: jaxmarl.make_env("HeuristicEnemySMAX", "default:env.scenario=3n").spec: "3m",
+        lambda: jumanji.make_env("Connector-v9").spec: "Connector-v3",
+        lambda: jumanji.make_env("Snake-v1").spec: "multi-agent",
+        lambda: jumanji.make_env("Cleaner-v0", "default:env.generator.rows=3").spec: "num_rows",
     }.items():
         with pytest.raises(ValueError, match=answer):
-            game()
+            task()
 
 
 @pytest.mark.parametrize("package", ["jaxmarl", "jumanji"])
 def test_a_missing_package_names_its_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    family: Any = {"jaxmarl": jaxmarl, "jumanji": jumanji}[package]
+    list_names = {
+        "jaxmarl": jaxmarl_library.jaxmarl_names, "jumanji": jumanji_library.jumanji_names
+    }[package]  # fmt: skip
     with pytest.raises(MissingExtraError, match=rf"fp3o\[{package}\]"):
-        family.library()
+        list_names()
 
 
 def test_particles_equal_jaxmarl_by_hand() -> None:
     """Observations, rewards, ends and resets over two episodes; they are cut by the clock."""
-    game = jaxmarl.make("MPE_simple_spread_v3", "default:env.num_agents=3,reward=sum")
-    assert game.spec.name == "jaxmarl/MPE_simple_spread_v3:default:reward=sum,env.num_agents=3"
-    assert hash(game) == hash(jaxmarl.make("MPE_simple_spread_v3", game.variant))
-    assert game.spec.truncates and game.limit == 26
-    env, batch, key = game.env, VmapEnv(game, 2), jax.random.key(1)
+    task = jaxmarl.make_env("MPE_simple_spread_v3", "default:env.num_agents=3,reward=sum")
+    assert task.spec.name == "jaxmarl/MPE_simple_spread_v3:default:reward=sum,env.num_agents=3"
+    assert hash(task) == hash(jaxmarl.make_env("MPE_simple_spread_v3", task.variant))
+    assert task.spec.truncates and task.max_episode_steps == 26
+    env, batch, key = task.env, VmapEnv(task, 2), jax.random.key(1)
     state, now = jax.jit(batch.reset)(key)
     keys, resets = streams(key, 2)
     reset = jax.jit(jax.vmap(lambda k: env.reset(numbers(k))))
@@ -118,7 +125,7 @@ def test_particles_equal_jaxmarl_by_hand() -> None:
     close(now.obs, together(obs))
     cuts = []
     for _ in range(60):
-        action = actions(game, random, now.action_mask)
+        action = actions(task, random, now.action_mask)
         keys, steps, resets = split(keys)
         obs, inner, reward, done, _ = step(
             steps, inner, {a: jnp.asarray(action[:, i, 0]) for i, a in enumerate(env.agents)}
@@ -137,8 +144,8 @@ def test_particles_equal_jaxmarl_by_hand() -> None:
 
 def test_battles_have_masks_and_dead() -> None:
     """SMAX: legal choices, the fallen, the world state; who wins is paid the bonus."""
-    game = jaxmarl.make("HeuristicEnemySMAX", "default:env.num_allies=2,env.num_enemies=1")
-    spec, env, batch = game.spec, game.env, VmapEnv(game, 4)
+    task = jaxmarl.make_env("HeuristicEnemySMAX", "default:env.num_allies=2,env.num_enemies=1")
+    spec, env, batch = task.spec, task.env, VmapEnv(task, 4)
     assert spec.actions == Discrete(((6,), (6,))) and spec.episode_metrics == ("won",)
     assert (spec.obs_size, spec.state_size) == (env.obs_size, env.state_size)
 
@@ -165,10 +172,10 @@ def test_battles_have_masks_and_dead() -> None:
 
 def test_a_riddle_is_over_or_cut() -> None:
     """At the limit an episode is cut, unless it has just been ended by someone who tells."""
-    game = jaxmarl.make("switch_riddle", "default:reward=own")
-    step, limit = jax.jit(game.step), game.env.max_steps
+    task = jaxmarl.make_env("switch_riddle", "default:reward=own")
+    step, limit = jax.jit(task.step), task.env.max_steps
     for last, ends in ((0, (False, True)), (2, (True, False))):
-        state = game.reset(jax.random.key(0))
+        state = task.reset(jax.random.key(0))
         for t in range(limit):
             action = jnp.full((3, 1), last if t == limit - 1 else 0)
             state, reward, over, cut = step(state, action, jax.random.key(t))
@@ -240,11 +247,11 @@ class Unequal:
 
 def test_unequal_agents_of_an_environment_of_ones_own() -> None:
     """Padding, one-hots, sub-actions, masks, a world state of each, deaths, cuts, outcomes."""
-    game = jaxmarl.JaxMarl("mine", "own", ("found",), made=Unequal())
-    spec = game.spec
+    task = jaxmarl.JaxMarl("mine", "own", ("found",), made=Unequal())
+    spec = task.spec
     assert spec.actions == Discrete(((3, 1), (2, 4)))
     assert (spec.obs_size, spec.state_size, spec.agent_types) == (6, 5, (0, 1))
-    batch = VmapEnv(game, 1)
+    batch = VmapEnv(task, 1)
     step = jax.jit(batch.step)
     state, now = jax.jit(batch.reset)(jax.random.key(0))
     close(now.obs[0], [[1, 0, 0, 0, 0, 0], [0] * 6])
@@ -260,7 +267,7 @@ def test_unequal_agents_of_an_environment_of_ones_own() -> None:
     state, now = step(state, jnp.array([[[1, 0], [0, 2]]]))
     assert now.alive[0].tolist() == [no, yes] and now.episode_metrics[0, 0] == 2
     state, now = step(state, jnp.array([[[1, 0], [0, 2]]]))
-    assert now.alive[0].all() and now.start[0] and now.episode_metrics[0, 0] == 3
+    assert now.alive[0].all() and now.episode_start[0] and now.episode_metrics[0, 0] == 3
     close(now.final_obs[0], [[0, 0, 0, 1, 0, 0], [3] * 6])
     with pytest.raises(ValueError, match="found"):
         bad = jaxmarl.JaxMarl("mine", "own", ("fond",), made=Unequal())
@@ -268,16 +275,16 @@ def test_unequal_agents_of_an_environment_of_ones_own() -> None:
 
 
 def test_numbers_are_clipped() -> None:
-    game = jaxmarl.JaxMarl("mine", "sum", made=Unequal(continuous=True))
-    assert game.spec.actions == Box((1, 2))
-    state = game.reset(jax.random.key(0))
-    _, reward, _, _ = game.step(state, jnp.array([[-3.0, 9.0], [0.5, 7.0]]), jax.random.key(0))
+    task = jaxmarl.JaxMarl("mine", "sum", made=Unequal(continuous=True))
+    assert task.spec.actions == Box((1, 2))
+    state = task.reset(jax.random.key(0))
+    _, reward, _, _ = task.step(state, jnp.array([[-3.0, 9.0], [0.5, 7.0]]), jax.random.key(0))
     close(reward, [1.5, 1.5])
 
 
 SIZES = "env.generator.num_agents=2,env.generator.num_cols=4,env.generator.num_rows=4"
 BY_HAND = {
-    "LevelBasedForaging-v0": "default:outcomes=percent_eaten,env.time_limit=8",
+    "LevelBasedForaging-v0": "default:episode_metrics=percent_eaten,env.time_limit=8",
     "Cleaner-v0": f"default:{SIZES},env.time_limit=8",
 }
 
@@ -285,11 +292,11 @@ BY_HAND = {
 @pytest.mark.parametrize("name", BY_HAND)
 def test_equals_jumanji_by_hand(name: str) -> None:
     """Views, masks, rewards and ends; only foraging says that its limit is a cut."""
-    game = jumanji.make(name, BY_HAND[name])
-    assert game.spec.name == f"jumanji/{name}:{BY_HAND[name]}"
-    env, batch, key, n = game.env, VmapEnv(game, 1), jax.random.key(1), game.num_agents
+    task = jumanji.make_env(name, BY_HAND[name])
+    assert task.spec.name == f"jumanji/{name}:{BY_HAND[name]}"
+    env, batch, key, n = task.env, VmapEnv(task, 1), jax.random.key(1), task.num_agents
     forages = name[0] == "L"
-    assert game.spec.truncates == forages and game.limit == 8
+    assert task.spec.truncates == forages and task.max_episode_steps == 8
     (state, now), (keys, resets) = jax.jit(batch.reset)(key), streams(key, 1)
     reset, step, ours = jax.jit(env.reset), jax.jit(env.step), jax.jit(batch.step)
     inner, by_hand = reset(numbers(resets[0]))
@@ -306,7 +313,7 @@ def test_equals_jumanji_by_hand(name: str) -> None:
     for _ in range(18):
         sees(now.obs, by_hand.observation)
         assert (now.action_mask[0] == by_hand.observation.action_mask).all() and now.alive.all()
-        action = actions(game, random, now.action_mask)
+        action = actions(task, random, now.action_mask)
         inner, by_hand = step(inner, jnp.asarray(action[0, :, 0], jnp.int32))
         keys, _, resets = jax.random.split(keys[0], 3)[:, None]
         state, now = ours(state, jnp.asarray(action))
@@ -326,30 +333,32 @@ def test_equals_jumanji_by_hand(name: str) -> None:
 
 def test_connected_agents_are_dead_until_the_end() -> None:
     """Connector: who is connected or blocked has no discount left; with all of them it is over."""
-    game = jumanji.make(
+    task = jumanji.make_env(
         "Connector-v3",
-        "default:outcomes=ratio_connections,env.generator.grid_size=5,env.generator.num_agents=3",
+        "default:episode_metrics=ratio_connections,env.generator.grid_size=5,env.generator.num_agents=3",
     )
-    assert game.spec.obs_size == 26  # the grid is everyone's, also where it has a row for each
-    step, random, dead, over = jax.jit(game.step), np.random.default_rng(0), 0, False
-    state, t = jax.jit(game.reset)(jax.random.key(0)), 0
-    look = jax.jit(game.observe)
+    assert task.spec.obs_size == 26  # the grid is everyone's, also where it has a row for each
+    step, random, dead, over = jax.jit(task.step), np.random.default_rng(0), 0, False
+    state, t = jax.jit(task.reset)(jax.random.key(0)), 0
+    look = jax.jit(task.observe)
     while not over:
         seen = look(state)
         dead += int((~seen.alive).sum())
         assert seen.action_mask.any(-1).all()
-        action = jnp.asarray(actions(game, random, seen.action_mask))
+        action = jnp.asarray(actions(task, random, seen.action_mask))
         state, _, over, cut = step(state, action, jax.random.key(t))
         t += 1
         assert not cut and t < 50
     assert dead and not state.alive.any()
-    assert 0 <= game.episode_metrics(state)[0] <= 1
+    assert 0 <= task.episode_metrics(state)[0] <= 1
 
 
 def test_the_grid_of_ten_is_not_ten_rows() -> None:
     """Ten agents on ten rows: what is whose is said, not guessed."""
-    assert jumanji.make("Connector-v3").spec.obs_size == 101
-    assert [name.partition("-")[0] for name in jumanji.names()] == sorted(jumanji.SEEN)
+    assert jumanji.make_env("Connector-v3").spec.obs_size == 101
+    assert [name.partition("-")[0] for name in jumanji_library.jumanji_names()] == sorted(
+        jumanji_library.VIEWS
+    )
 
 
 @pytest.mark.slow
@@ -357,23 +366,23 @@ def test_the_grid_of_ten_is_not_ten_rows() -> None:
     "name", ["MMST-v0", "MultiCVRP-v0", "RobotWarehouse-v0", "SearchAndRescue-v0"]
 )
 def test_other_jumanji_environments_fit(name: str) -> None:
-    fits(jumanji.make(name))
+    fits(jumanji.make_env(name))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["MPE_simple_speaker_listener_v4", "MPE_simple_facmac_v1", "SMAX", "hanabi",
-             "overcooked", "overcooked_v2", "coin_game"],
+             "overcooked", "overcooked_v2", "coin_task"],
 )  # fmt: skip
 # JaxMARL recommends the second version of this environment over the first.
 @pytest.mark.filterwarnings("ignore:OvercookedV2 is now released:DeprecationWarning")
 def test_other_jaxmarl_environments_fit(name: str) -> None:
-    fits(jaxmarl.make(name))
+    fits(jaxmarl.make_env(name))
 
 
-def fits(game: Any) -> None:
+def fits(task: Any) -> None:
     """What flows has the shapes of the spec, and a loop can carry it."""
-    spec, batch = game.spec, VmapEnv(game, 2)
+    spec, batch = task.spec, VmapEnv(task, 2)
     state, now = jax.eval_shape(batch.reset, jax.random.key(0))
     continuous = isinstance(spec.actions, Box)
     width = max(spec.actions.sizes) if continuous else len(spec.actions.sizes[0])
@@ -389,20 +398,20 @@ def fits(game: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "variant"),
+    ("name", "variant"),
     [
         ("jaxmarl/MPE_simple_spread_v3", "default:env.num_agents=2"),
         ("jumanji/Cleaner-v0", BY_HAND["Cleaner-v0"]),
     ],
 )
 def test_a_run_from_training_to_its_film(
-    task: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trained, gone on with, judged and filmed as any other task."""
     monkeypatch.setattr(runner, "report", lambda *_: None)
     silent: Any = {"progress": "quiet", "loggers": ()}
     run = fp3o.train(
-        task, variant=variant, algorithm="fp3o", sharing="partial", num_envs=2, rollout=6,
+        name, variant=variant, algorithm="fp3o", sharing="partial", num_envs=2, rollout=6,
         hidden=(8,), epochs=1, steps=12, eval_episodes=2, final_episodes=2, out=tmp_path / "run",
         **silent,
     )  # fmt: skip
@@ -412,7 +421,7 @@ def test_a_run_from_training_to_its_film(
     assert judged["episodes"] == 3 and np.isfinite(judged["policies"][0]["return"])
     film = fp3o.render(fp3o.Policy.load(run.path), tmp_path / "film.gif", episodes=1, seconds=0.5)
     with Image.open(film) as frames:
-        assert frames.size == (480, 500) and len(frames.convert("RGB").getcolors(10**6) or ()) > 2
+        assert frames.size == (480, 506) and len(frames.convert("RGB").getcolors(10**6) or ()) > 2
 
 
 def test_only_some_of_jaxmarl_has_pictures() -> None:
@@ -423,7 +432,7 @@ def test_only_some_of_jaxmarl_has_pictures() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["LevelBasedForaging-v0", "MultiCVRP-v0", "SearchAndRescue-v0"])
 def test_pictures_of_other_jumanji_environments(name: str) -> None:
-    batch = jumanji.make(name).filmed().batch(1)
+    batch = VmapEnv(jumanji.make_env(name), 1)
     state, _ = batch.reset(jax.random.key(0))
-    drawn = batch.picture(state, "now")
-    assert drawn.shape == (500, 480, 3) and drawn[:480].std() > 1
+    drawn = batch.render(state, "now")
+    assert drawn.shape == (506, 480, 3) and drawn[:480].std() > 1
