@@ -1,7 +1,8 @@
-"""TODO."""
+"""Rollouts of random available actions, for checks and for automatic sharing."""
 
 import time
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,95 +11,60 @@ from fp3o.envs.api import VecEnv
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
-Level = Literal["error", "warning", "note"]
-
-
-class Problem(NamedTuple):
-    """Something that was found."""
-
-    level: Level
-    """`error`: training would fail or learn something wrong; `warning`: probably; `note`: a fact
-    worth knowing."""
-    what: str
-    fix: str = ""
-
 
 class RandomPlay(NamedTuple):
-    """A stretch of play: what was seen, `(t + 1, e, ...)`, and what it took."""
+    """A rollout of random actions."""
 
     steps: TimeStep
+    """All time steps, `(t + 1, e, ...)`, that of the reset first."""
     actions: np.ndarray
+    """(t, e, n, d)."""
     seconds: float
+    """Time that the steps took, compilation excluded."""
     state: Any
-    """Of the environments, after their reset."""
-
-
-class _WrongShapeError(Exception):
-    def __init__(self, problems: list[Problem]):
-        super().__init__(str(problems))
-        self.problems = problems
+    """State of the environments after the reset."""
 
 
 def play_at_random(
-    env: VecEnv, steps: int, seed: int, actions: np.ndarray | None = None
+    env: VecEnv,
+    steps: int,
+    seed: int,
+    actions: np.ndarray | None = None,
+    inspect: Callable[[TimeStep, str], None] = lambda timestep, method: None,
 ) -> RandomPlay:
-    """A stretch of play with random legal actions, or given ones."""
+    """Step a batch with random available actions, or with given ones.
+
+    `inspect` is called with the first time step of `reset` and of `step`, and may raise.
+    """
     random, step = np.random.default_rng(seed), jax.jit(env.step) if env.jittable else env.step
     state, now = env.reset(jax.random.key(seed))
-    _refuse_shapes(env, now, "reset")
-    first, seen, done, taken = state, [now], [], 0.0
+    inspect(now, "reset")
+    first, timesteps, taken, seconds = state, [now], [], 0.0
     for t in range(steps):
-        action = (
-            random_actions(env.spec, np.asarray(now.action_mask), random)
-            if actions is None
-            else actions[t]
-        )
-        began = time.perf_counter()
+        mask = np.asarray(now.action_mask)
+        action = sample_actions(env.spec, mask, random) if actions is None else actions[t]
+        started = time.perf_counter()
         state, now = jax.block_until_ready(step(state, action))
-        taken += (time.perf_counter() - began) if t else 0.0  # the first step may compile
+        seconds += (time.perf_counter() - started) if t else 0.0  # the first step may compile
         if t == 0:
-            _refuse_shapes(env, now, "step")
-        seen.append(now)
-        done.append(action)
-    path = TimeStep._make(np.stack([*map(np.asarray, part)]) for part in zip(*seen, strict=True))
-    seconds = max(taken, 1e-9) * steps / max(steps - 1, 1)
-    return RandomPlay(path, np.stack(done), seconds, first)
+            inspect(now, "step")
+        timesteps.append(now)
+        taken.append(action)
+    fields = zip(*timesteps, strict=True)
+    rollout = TimeStep._make(np.stack([*map(np.asarray, field)]) for field in fields)
+    seconds = max(seconds, 1e-9) * steps / max(steps - 1, 1)
+    return RandomPlay(rollout, np.stack(taken), seconds, first)
 
 
-def random_actions(
+def sample_actions(
     spec: EnvSpec, action_mask: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Legal actions `(e, n, d)`, all equally likely; vectors from the normal distribution."""
+    """Available actions `(e, n, d)`, uniformly distributed; continuous ones are normal."""
     if not isinstance(spec.actions, Discrete):
         return random.normal(size=action_mask.shape).astype(np.float32)
-    parts, begin = [], 0
+    parts, start = [], 0
     for width in spec.actions.widths:
-        chance = random.random((*action_mask.shape[:2], width))
-        parts.append(np.where(action_mask[..., begin : begin + width], chance, -1.0).argmax(-1))
-        begin += width
+        score = random.random((*action_mask.shape[:2], width))
+        parts.append(np.where(action_mask[..., start : start + width], score, -1.0).argmax(-1))
+        start += width
     return np.stack(parts, -1).astype(np.int32)
-
-
-def _refuse_shapes(env: VecEnv, now: TimeStep, when: str) -> None:
-    """Arrays of other shapes or kinds than promised make everything else meaningless."""
-    spec, e = env.spec, env.num_envs
-    n, flag, team = spec.num_agents, (e,), (e, spec.num_agents)
-    choices = spec.actions.mask.shape[1]
-    obs, view = (*team, spec.obs_size), (*team, spec.state_size)
-    wanted = (
-        obs, view, (*team, choices), team, team, flag, flag, flag, obs, view,
-        (e, len(spec.episode_metrics)),
-    )  # fmt: skip
-    booleans = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
-    problems = []
-    for name, shape, found in zip(TimeStep._fields, wanted, now, strict=True):
-        kind = "b" if name in booleans else "f"
-        got = np.shape(found), np.asarray(found).dtype
-        if got[0] != shape:
-            cure = f"an array of {shape}: {e} environments, {n} agents, then what each has"
-            problems.append(Problem("error", f"{name} after {when} has shape {got[0]}", cure))
-        elif got[1].kind != kind:
-            cure = "booleans" if kind == "b" else "floats of 32 bits"
-            problems.append(Problem("error", f"{name} after {when} is {got[1]}", cure))
-    if problems:
-        raise _WrongShapeError(problems)

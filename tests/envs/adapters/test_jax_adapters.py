@@ -14,7 +14,7 @@ import fp3o
 from fp3o.envs.adapters import jaxmarl, jaxmarl_library, jumanji, jumanji_library
 from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.api import Env
-from fp3o.envs.random_play import random_actions
+from fp3o.envs.random_play import sample_actions
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import MissingExtraError
@@ -62,7 +62,7 @@ def reported_return(env: Any) -> float:
     step = jax.jit(batch.step)
     state, now = batch.reset(jax.random.key(0))
     for _ in range(2):
-        state, now = step(state, random_actions(env.spec, np.asarray(now.action_mask), random))
+        state, now = step(state, sample_actions(env.spec, np.asarray(now.action_mask), random))
         total += float(now.reward.mean()) / env.spec.reward_sum_over
     return total
 

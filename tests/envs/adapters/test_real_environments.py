@@ -158,4 +158,4 @@ def test_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert fp3o.Policy.load("run").card.spec.name == name
     assert main(["evaluate", "run", "--episodes", "2"]) == 0
     assert main(["check", name]) == 0
-    assert f"{name}: fit for training" in capsys.readouterr().out
+    assert f"{name}: ready for training" in capsys.readouterr().out

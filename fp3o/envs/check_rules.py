@@ -1,0 +1,225 @@
+"""The rules that `check_env` applies to an environment, each with a fix for what it finds."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from fp3o.envs.api import VecEnv
+from fp3o.envs.random_play import RandomPlay, play_at_random
+from fp3o.spec import Discrete, EnvSpec
+from fp3o.types import TimeStep
+
+Level = Literal["error", "warning", "note"]
+
+FLAGS = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
+"""Fields of a time step that are booleans."""
+
+
+class Problem(NamedTuple):
+    """Something that was found."""
+
+    level: Level
+    """`error`: training would fail or learn something wrong; `warning`: it probably would; `note`:
+    a fact worth knowing."""
+    what: str
+    fix: str = ""
+
+
+class WrongShapeError(Exception):
+    """Arrays have other shapes or types than specified, so nothing else can be checked."""
+
+    def __init__(self, problems: list[Problem]):
+        super().__init__(str(problems))
+        self.problems = problems
+
+
+def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
+    """Contradictions within the specification."""
+    mask, n = spec.actions.mask, spec.num_agents
+    if len(mask) != n:
+        yield Problem(
+            "error", f"{len(mask)} agents have actions and {n} have types",
+            "give EnvSpec.actions and EnvSpec.agent_types one entry per agent",
+        )  # fmt: skip
+    for name, size in (("obs_size", spec.obs_size), ("state_size", spec.state_size)):
+        if size < 1:
+            yield Problem("error", f"{name} is {size}", "give the networks at least one input")
+    if isinstance(spec.actions, Discrete) and min(map(min, spec.actions.sizes)) < 1:
+        yield Problem(
+            "error", "an agent has a sub-action without any choice",
+            "declare one choice where there is nothing to choose",
+        )  # fmt: skip
+
+
+def require_shapes(env: VecEnv, timestep: TimeStep, method: str) -> None:
+    """Raise `WrongShapeError` unless all arrays have the specified shapes and types."""
+    spec, e, n = env.spec, env.num_envs, env.spec.num_agents
+    obs, state = (e, n, spec.obs_size), (e, n, spec.state_size)
+    shapes = TimeStep(
+        obs=obs, state=state, action_mask=(e, n, spec.actions.mask.shape[1]), alive=(e, n),
+        reward=(e, n), terminated=(e,), truncated=(e,), episode_start=(e,), final_obs=obs,
+        final_state=state, episode_metrics=(e, len(spec.episode_metrics)),
+    )  # pyright: ignore # fmt: skip
+    problems = []
+    for name, shape, x in zip(TimeStep._fields, shapes, timestep, strict=True):
+        kind, dtype = "b" if name in FLAGS else "f", np.asarray(x).dtype
+        if np.shape(x) != shape:
+            fix = f"return an array of {shape}: {e} environments, {n} agents, then features"
+            problems.append(Problem("error", f"{name} after {method} has shape {np.shape(x)}", fix))
+        elif dtype.kind != kind:
+            fix = f"return {'booleans' if kind == 'b' else 'floats of 32 bits'}"
+            problems.append(Problem("error", f"{name} after {method} is {dtype}", fix))
+    if problems:
+        raise WrongShapeError(problems)
+
+
+def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
+    """Violations of the contract of `TimeStep` in a rollout `(t + 1, e, ...)`."""
+    yield from _number_problems(steps)
+    if isinstance(spec.actions, Discrete):
+        yield from _mask_problems(spec, spec.actions, steps)
+    yield from _end_problems(spec, steps)
+    yield from _final_problems(steps)
+    if "won" in spec.episode_metrics:
+        won = steps.episode_metrics[..., spec.episode_metrics.index("won")]
+        if not np.isin(won, (0, 1)).all():
+            yield Problem(
+                "error", "the episode metric `won` is neither 0 nor 1", "1 for a win, else 0"
+            )
+
+
+def length_problems(steps: TimeStep, limit: int | None) -> Iterator[Problem]:
+    """Episodes that are longer than `max_episode_steps`."""
+    age, longest = np.zeros(steps.terminated.shape[1], int), 0
+    for ended in (steps.terminated | steps.truncated)[1:]:
+        age += 1
+        longest = max(longest, int(age.max()))
+        age[ended] = 0
+    if limit is not None and longest > limit:
+        yield Problem(
+            "error", f"an episode has {longest} steps or more, but max_episode_steps is {limit}",
+            "raise max_episode_steps, or end episodes there: evaluations stop after as many steps",
+        )  # fmt: skip
+
+
+def state_problems(state: Any) -> Iterator[Problem]:
+    """Parts of a state that cannot be saved."""
+    arrays = jax.Array | np.ndarray | np.generic
+    others = {type(x).__name__ for x in jax.tree.leaves(state) if not isinstance(x, arrays)}
+    if others:
+        yield Problem(
+            "warning", f"the state contains what cannot be saved: {', '.join(sorted(others))}",
+            "keep the state in arrays and random keys; a run cannot be resumed exactly otherwise",
+        )  # fmt: skip
+
+
+def repeat_problems(env: VecEnv, first: RandomPlay, seed: int) -> Iterator[Problem]:
+    """The same key and actions must give the same rollout; another key should not."""
+    steps = len(first.actions)
+    again, other = (play_at_random(env, steps, s, first.actions) for s in (seed, seed + 1))
+    if (name := _difference(first.steps, again.steps)) is not None:
+        yield Problem(
+            "error" if env.jittable else "warning",
+            f"{name} differs when the rollout is repeated with the same key",
+            "draw all random numbers from the given key; runs cannot be repeated otherwise",
+        )
+    if _difference(first.steps, other.steps) is None:
+        yield Problem(
+            "note", "another key changes nothing: every episode is the same under equal actions"
+        )
+
+
+def _number_problems(steps: TimeStep) -> Iterator[Problem]:
+    for name in ("obs", "state", "final_obs", "final_state", "reward", "episode_metrics"):
+        values = getattr(steps, name)
+        if not np.isfinite(values).all():
+            index = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+            yield Problem(
+                "error", f"{name} is not finite, first at {index} (step, environment, ...)",
+                "look for a division by zero or an overflow",
+            )  # fmt: skip
+        elif name in ("obs", "state") and np.abs(values).max(initial=0.0) > 1e3:
+            yield Problem(
+                "warning", f"{name} reaches {np.abs(values).max():.3g}",
+                "scale observations to about -1 to 1; networks learn slowly from large numbers",
+            )  # fmt: skip
+    if not np.asarray(steps.reward)[1:].any():
+        yield Problem(
+            "warning", "random actions never received any reward",
+            "step longer (--steps), or add intermediate rewards",
+        )  # fmt: skip
+
+
+def _mask_problems(spec: EnvSpec, actions: Discrete, steps: TimeStep) -> Iterator[Problem]:
+    start = 0
+    for d, width in enumerate(actions.widths):
+        available = (steps.action_mask & actions.mask)[..., start : start + width]
+        stuck = np.argwhere(~available.any(-1))
+        start += width
+        if len(stuck):
+            t, e, agent = stuck[0].tolist()
+            where = f"sub-action {d} at step {t}, environment {e}"
+            yield Problem(
+                "error", f"agent {agent} has no available choice in {where}",
+                "leave one choice available, also for dead agents (one without effect)",
+            )  # fmt: skip
+    if not steps.alive[0].all():
+        yield Problem(
+            "warning", "some agents are dead when an episode starts",
+            "check the meaning of `alive`: True if the agent acts",
+        )  # fmt: skip
+
+
+def _end_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
+    ended = steps.terminated | steps.truncated
+    if (steps.terminated & steps.truncated).any():
+        yield Problem(
+            "error", "a step was both terminated and truncated",
+            "terminated: nothing follows; truncated: a time limit was reached. Set one of them",
+        )  # fmt: skip
+    if steps.truncated.any() and not spec.truncates:
+        yield Problem(
+            "error", "episodes are truncated, but EnvSpec.truncates is False",
+            "set truncates=True, or the value after a truncation is taken as 0",
+        )  # fmt: skip
+    if not steps.episode_start[0].all():
+        yield Problem(
+            "error", "episode_start is not True after reset", "it marks first observations"
+        )
+    if (steps.episode_start[1:] != ended[1:]).any():
+        yield Problem(
+            "error", "episode_start does not follow the ends of episodes",
+            "`step` starts the next episode itself and sets episode_start: hidden states depend "
+            "on it",
+        )  # fmt: skip
+    if not ended.any():
+        yield Problem(
+            "warning", "no episode ended",
+            "step longer (--steps); an episode needs an end or a time limit to be counted",
+        )  # fmt: skip
+
+
+def _final_problems(steps: TimeStep) -> Iterator[Problem]:
+    running = ~(steps.terminated | steps.truncated)[..., None, None]
+    for name, final in (("obs", steps.final_obs), ("state", steps.final_state)):
+        # Compilers may round the two differently.
+        if (running & ~np.isclose(getattr(steps, name), final, 1e-4, 1e-5)).any():
+            yield Problem(
+                "error", f"final_{name} differs from {name} where no episode ended",
+                f"final_{name} is the {name} before a reset; without a reset it equals {name}",
+            )  # fmt: skip
+    same_obs = (steps.final_obs == steps.obs).all((2, 3))
+    same = same_obs & (steps.final_state == steps.state).all((2, 3))
+    if steps.truncated.any() and same.all(where=steps.truncated):
+        yield Problem(
+            "warning", "observations before and after a truncation are equal",
+            "take final_obs and final_state before the reset: the critic's values use them",
+        )  # fmt: skip
+
+
+def _difference(one: TimeStep, two: TimeStep) -> str | None:
+    """The first field in which two rollouts differ."""
+    pairs = zip(TimeStep._fields, one, two, strict=True)
+    return next((name for name, a, b in pairs if not np.array_equal(a, b, equal_nan=True)), None)
