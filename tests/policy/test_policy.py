@@ -23,11 +23,13 @@ from fp3o.errors import NonFiniteError
 from fp3o.learning.config import Config
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Setup
-from fp3o.networks import layers as nets
+from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.distributions import ILLEGAL, Categorical
+from fp3o.networks.network import ACTIVATIONS
 from fp3o.policy import Choices, Normal, Policy, PolicyError, network, team
-from fp3o.policy.card import ACTIVATIONS, CARD, STDS, WEIGHTS, checksum
+from fp3o.policy.card import CARD, WEIGHTS, weights_digest
 from fp3o.policy.export import read_actor, write_policy
+from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.rollout import decide
 from fp3o.types import TimeStep
@@ -51,7 +53,7 @@ def made(sharing: str, gru_size: int, space: str) -> tuple[Setup, Any]:
     setup = Setup(EnvSpec("test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True), config)
     layout, random = setup.actor_layout, np.random.default_rng(7)
     widths = {
-        groups: hparams.size for groups, hparams in zip(layout.maps, layout.hparams, strict=True)
+        groups: factors.size for groups, factors in zip(layout.maps, layout.lr_factors, strict=True)
     }
     sizes = [(max(groups) + 1, width) for groups, width in widths.items()]
     return setup, tuple(jnp.asarray(random.normal(0.0, 0.5, size), jnp.float32) for size in sizes)
@@ -81,7 +83,9 @@ def seen(random: np.random.Generator, num_outputs: int) -> dict[str, Any]:
     obs = random.normal(1.0, 2.0, size=(BATCH, 4, 5)) * (np.arange(5) < np.array(OWN)[:, None])
     action_mask = random.random((BATCH, 4, num_outputs)) < 0.7
     action_mask[..., 0] = action_mask[..., num_outputs // 2] = True
-    return {"obs": obs, "legal": action_mask, "start": random.random(BATCH) < 0.3}
+    return {
+        "obs": obs, "action_mask": action_mask, "episode_start": random.random(BATCH) < 0.3,
+    }  # fmt: skip
 
 
 def engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_state: Any) -> Any:
@@ -89,13 +93,13 @@ def engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_state: Any) -> 
     nothing, flag = jnp.zeros((BATCH, 4)), jnp.zeros(BATCH, bool)
     obs, state = jnp.asarray(step["obs"], float), jnp.zeros((BATCH, 4, 9))
     timestep = TimeStep(
-        obs, state, step["legal"], jnp.ones((BATCH, 4), bool), nothing, flag, flag, step["start"],
+        obs, state, step["action_mask"], jnp.ones((BATCH, 4), bool), nothing, flag, flag, step["episode_start"],
         obs, state, jnp.zeros((BATCH, 0)),
     )  # fmt: skip
     choice = decide(setup, rows, timestep, hidden_state, None)
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    action_mask = jnp.asarray(step["legal"]) & setup.spec.actions.mask
-    start = jnp.broadcast_to(jnp.asarray(step["start"])[:, None], (BATCH, 4))
+    action_mask = jnp.asarray(step["action_mask"]) & setup.spec.actions.mask
+    start = jnp.broadcast_to(jnp.asarray(step["episode_start"])[:, None], (BATCH, 4))
     x = setup.inputs(obs)
     shown, _ = setup.actor(rows)(swap(x), swap(action_mask), swap(hidden_state), swap(start))
     if isinstance(shown, Categorical):
@@ -144,26 +148,26 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
     loaded = built(sharing, 4, space, tmp_path / "policy")
     actions_space = loaded.card.spec.actions
     step = seen(np.random.default_rng(4), actions_space.mask.shape[1])
-    obs, action_mask = step["obs"], step["legal"]
+    obs, action_mask = step["obs"], step["action_mask"]
     _, hidden_state = loaded.act(obs)
-    wanted, after = loaded.act(obs, hidden_state, action_mask, episode_start=step["start"])
+    wanted, after = loaded.act(obs, hidden_state, action_mask, episode_start=step["episode_start"])
     own_obs = [obs[:, i, :size] for i, size in enumerate(OWN)]
     own_legal = [action_mask[:, i][:, actions_space.mask[i]] for i in range(4)]
     for form in (list, tuple, lambda x: dict(enumerate(x))):
         apart, _ = loaded.act(
-            form(own_obs), hidden_state, form(own_legal), episode_start=step["start"]
+            form(own_obs), hidden_state, form(own_legal), episode_start=step["episode_start"]
         )
         np.testing.assert_allclose(apart, wanted, atol=1e-6)
     cut = lambda x: x.reshape(2, 3, *x.shape[1:])  # noqa: E731
     deep, deep_after = loaded.act(
-        *map(cut, (obs, hidden_state, action_mask)), episode_start=cut(step["start"])
+        *map(cut, (obs, hidden_state, action_mask)), episode_start=cut(step["episode_start"])
     )
     np.testing.assert_allclose(deep, cut(wanted), atol=1e-6)
     np.testing.assert_allclose(deep_after, cut(after), atol=1e-6)
     for i in range(4):
         agent = loaded.agent(i)
         alone, own_after = agent.act(
-            own_obs[i], hidden_state[:, i], own_legal[i], episode_start=step["start"]
+            own_obs[i], hidden_state[:, i], own_legal[i], episode_start=step["episode_start"]
         )
         own = slice(actions_space.sizes[i] if space == "box" else None)
         np.testing.assert_allclose(alone, wanted[:, i, own], atol=1e-6)
@@ -175,8 +179,8 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
 
 def test_the_words_are_the_engines() -> None:
     """The NumPy side cannot import the engine's tables, so they are compared here."""
-    assert {*nets.ACTIVATIONS} == ACTIVATIONS and {*nets.STD_INIT} == STDS
-    assert team.ILLEGAL == ILLEGAL
+    assert {*ACTIVATIONS} == ACTIVATION_NAMES and {*STD_PARAM_INIT} == STD_PARAM_NAMES
+    assert team.MASKED_LOGIT == ILLEGAL
 
 
 def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
@@ -186,7 +190,7 @@ def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
         loaded = built("partial", 0, space, tmp_path / space)
         step = seen(random, loaded.card.num_outputs)
         obs, action_mask = (
-            np.broadcast_to(step[x][0], (many, *step[x][0].shape)) for x in ("obs", "legal")
+            np.broadcast_to(step[x][0], (many, *step[x][0].shape)) for x in ("obs", "action_mask")
         )
         given, _ = loaded.distribution(obs[0], action_mask=action_mask[0])
         actions, _ = loaded.act(obs, action_mask=action_mask, deterministic=False, random=random)
@@ -244,7 +248,7 @@ def test_what_a_folder_says(tmp_path: Path) -> None:
 
 def test_another_network_cannot_read_it(folder: Path) -> None:
     """Weights go back only into the network they came from."""
-    with pytest.raises(PolicyError, match="the policy has recurrent 4, the setup has 0"):
+    with pytest.raises(PolicyError, match="the policy has gru_size 4, the setup has 0"):
         read_actor(Policy.load(folder), made("partial", 0, "discrete")[0])
 
 
@@ -271,7 +275,7 @@ def test_saving_replaces_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatc
             write_policy(folder, setup, rows, {"step": 8})
     assert Policy.load(folder).card.provenance["step"] == 6
     assert os.listdir(folder.parent) == ["best"]
-    with pytest.raises(PolicyError, match="no policy folder"):
+    with pytest.raises(PolicyError, match="not a policy folder"):
         Policy.load(folder).save(folder.parent)
     assert Policy.load(folder)
 
@@ -320,9 +324,9 @@ def test_wrong_input(folder: Path) -> None:
         ({"obs": [np.ones(5)] * 3}, "each of the 4 agents, got 3"),
         ({"obs": {"a": 1, "b": 2, "c": 3, "d": 4}}, "each of the 4 agents"),
         ({"obs": [np.ones(6)] * 4}, "at most 5 features"),
-        ({"obs": obs, "memory": np.zeros((4, 4))}, r"memory has shape \(4, 4\)"),
-        ({"obs": obs, "legal": np.ones((2, 4, 3))}, r"needs \(2, 4, 8\)"),
-        ({"obs": obs, "memory": loaded.initial_hidden_state(2), "start": True}, "start has shape"),
+        ({"obs": obs, "hidden_state": np.zeros((4, 4))}, r"hidden_state has shape \(4, 4\)"),
+        ({"obs": obs, "action_mask": np.ones((2, 4, 3))}, r"expected \(2, 4, 8\)"),
+        ({"obs": obs, "episode_start": True}, "episode_start has shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             loaded.act(**arguments)
@@ -357,7 +361,7 @@ def card_text(text: str) -> Callable[[Path], None]:
 def sealed(folder: Path, data: bytes) -> None:
     """Other weights under a card that vouches for them."""
     (folder / WEIGHTS).write_bytes(data)
-    for key, value in checksum(data).items():
+    for key, value in weights_digest(data).items():
         card_with("weights", key, value=value)(folder)
 
 
@@ -426,38 +430,38 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "same key twice": (card_text('{"format": 1, "format": 1}'), "same key twice"),
     "NaN in the card": (card_with("provenance", "x", value=math.nan), "holds NaN"),
     "large card": (longer(CARD, 2**33), "8589934592 bytes, at most 4194304"),
-    "format": (card_with("format", value=2), "has the format 2, this fp3o reads format 1"),
-    "format true": (card_with("format", value=True), "format must be an integer from 1 to 1"),
+    "format": (card_with("format", value=3), "has the format 3, this version of fp3o reads 1 and 2: update"),
+    "format true": (card_with("format", value=True), "has the format True"),
     "unknown key": (card_with("tsk", value=1), "unknown key 'tsk': did you mean 'task'"),
-    "missing key": (card_with("network", value={"hidden": [3]}), "policy.network lacks recurrent"),
+    "missing key": (card_with("network", value={"hidden": [3]}), "policy.network lacks gru_size"),
     "name": (card_with("task", "name", value=3), "task.name must be a JSON str, got 3"),
     "wide layer": (card_with("network", "hidden", value=[10**9, 4]), r"hidden\[0\] must be an int"),
-    "wide layers": (card_with("network", "hidden", value=[2**20] * 2), "weights, at most 67108864"),
+    "wide layers": (card_with("network", "hidden", value=[2**20] * 2), "parameters, at most 67108864"),
     "wide team": (
         lambda f: [
             card_with("network", "hidden", value=[1, 1])(f),
             card_with("task", "obs_size", value=2**24)(f),
         ],
-        "weights, at most 67108864",
+        "parameters, at most 67108864",
     ),
     "negative": (card_with("network", "hidden", value=[-1, 4]), r"hidden\[0\].*got -1"),
     "no layers": (card_with("network", "hidden", value=[]), "list of 1 to 64 entries, got"),
     "many layers": (card_with("network", "hidden", value=[1] * 10**5), "list of 1 to 64 entries"),
-    "float size": (card_with("network", "gru_size", value=4.0), "recurrent must be an integer"),
+    "float size": (card_with("network", "gru_size", value=4.0), "gru_size must be an integer"),
     "bool size": (card_with("task", "obs_size", value=True), "obs_size must be an integer"),
-    "many agents": (card_with("task", "kinds", value=[0] * 10**5), "kinds must be a list of 1 to"),
-    "agents differ": (card_with("task", "kinds", value=[0]), "for 4 agents, task.kinds for 1"),
+    "many agents": (card_with("task", "agent_types", value=[0] * 10**5), "agent_types must be a list"),
+    "agents differ": (card_with("task", "agent_types", value=[0]), "for 4 agents, agent_types for 1"),
     "activation": (card_with("network", "activation", value="os.system"), "'relu' or 'tanh'"),
     "actions": (card_with("task", "actions", "kind", value="Box"), "'box' or 'discrete', got "),
-    "uneven": (card_with("task", "actions", "sizes", 0, value=[3]), "equally many sub-actions"),
-    "choices": (card_with("task", "actions", "sizes", 0, value=[3, 2**23]), "1048576 choices"),
+    "uneven": (card_with("task", "actions", "sizes", 0, value=[3]), "same number of sub-actions"),
+    "choices": (card_with("task", "actions", "sizes", 0, value=[3, 2**23]), "1048576 outputs"),
     "sharing depth": (card_with("sharing", value=[[0] * 4]), "has 1 layers, the network has 4"),
     "sharing agents": (card_with("sharing", 0, value=[0] * 3), "maps 3 agents, the task has 4"),
     "sharing order": (card_with("sharing", 0, value=[1, 0, 0, 0]), "in order of appearance"),
     "epsilon": (card_with("normalisers", "input", "epsilon", value=-1), "epsilon must be a number"),
     "value": (card_with("normalisers", "value", value=[]), "value must be an object"),
     "value sizes": (
-        card_with("normalisers", "value", value={"mean": [0], "std_param": [1, 2]}), "as many means",
+        card_with("normalisers", "value", value={"mean": [0], "std": [1, 2]}), "as many means",
     ),
     "provenance": (card_with("provenance", value=[1]), "provenance must be a JSON dict"),
     "parent path": (card_with("weights", "file", value="../x"), "file must be 'weights.safe"),
@@ -467,8 +471,8 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "checksum": (card_with("weights", "sha256", value="0" * 64), "checksums differ"),
     "link to the card": (linked(CARD), "policy.json: is a symbolic link"),
     "link to weights": (linked(WEIGHTS), "weights.safetensors: is a symbolic link"),
-    "pipe": (piped(WEIGHTS), "is no plain file"),
-    "pipe for a card": (piped(CARD), "policy.json: is no plain file"),
+    "pipe": (piped(WEIGHTS), "is not a regular file"),
+    "pipe for a card": (piped(CARD), "policy.json: is not a regular file"),
     "large weights": (longer(WEIGHTS, 2**33), "8589934592 bytes, at most"),
     "cut weights": (longer(WEIGHTS, 1000), "has 1000 bytes"),
     "cut and sealed": (lambda f: sealed(f, (f / WEIGHTS).read_bytes()[:-4]), "a header of"),
@@ -490,7 +494,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
         header_with(lambda h: h.update(x={"dtype": "F32", "shape": [0], "data_offsets": [0, 0]})),
         "has the array 'x' the network does not have",
     ),
-    "NaN": (arrays_with(with_nan), "0.bias holds numbers that are not finite"),
+    "NaN": (arrays_with(with_nan), "0.bias holds values that are not finite"),
 }  # fmt: skip
 
 
