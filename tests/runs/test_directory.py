@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 
 from fp3o.runs.checkpoint import from_arrays, to_arrays
-from fp3o.runs.directory import (
-    Checkpoint,
-    RunDirectory,
-    RunError,
-    read_checkpoint,
-    write_atomically,
-)
+from fp3o.runs.atomic import RunError, write_atomically
+from fp3o.runs.directory import Checkpoint, RunDirectory, read_checkpoint
 
 
 def directory(path: Path) -> RunDirectory:
     run = RunDirectory(path / "run")
     run.create()
-    run.write_json("config.json", {"format": 1})
+    run.write_json("config.json", {"format": 2})
     run.append("metrics.jsonl", [{"step": 1}])
     return run
 
@@ -112,7 +107,7 @@ def test_one_writer(tmp_path: Path) -> None:
     """A second process is refused while the first one lives, and let in afterwards."""
     run = directory(tmp_path)
     code = (
-        "import sys; from fp3o.storage import RunDirectory, RunError\n"
+        "import sys; from fp3o.runs.directory import RunDirectory, RunError\n"
         "try: RunDirectory(sys.argv[1]).lock()\n"
         "except RunError as error: print(error)"
     )
@@ -140,7 +135,7 @@ def test_directories_in_use_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="cannot write"):
         RunDirectory(tmp_path / "file" / "run").create()
-    with pytest.raises(RunError, match="no run directory"):
+    with pytest.raises(RunError, match="not a run directory"):
         RunDirectory(tmp_path / "mine").read_json("config.json")
 
 

@@ -222,11 +222,11 @@ def test_losses_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixt
     before, first, *others = metrics(run.path)
     assert not any(lost(before).values()) and not any(lost(first).values())
     wanted = {
-        "env_crashed": 1, "env_hung": 1, "env_garbage": 2, "env_restarts": 4, "env_lost_steps": 8,
+        "env_crashed": 1, "env_hung": 1, "env_invalid": 2, "env_restarts": 4, "env_lost_steps": 8,
     }  # fmt: skip
     assert [lost(row) for row in others] == [wanted] * 2
     assert lost(run.results) == wanted
-    words = "after step 20, workers replaced: 4 (1 crashed, 1 hung, 2 garbage); 8 steps of their"
+    words = "after step 20, workers replaced: 4 (1 crashed, 1 hung, 2 invalid); 8 steps of their"
     assert words in capsys.readouterr().out
     # Episodes that were running when it stopped are lost, too.
     with pytest.warns(RuntimeWarning, match="4 running episodes of 8 steps") as told:

@@ -1,4 +1,4 @@
-"""Runs as a whole: train, stop, go on, judge, load; from Python and from the command line."""
+"""Whole runs: train, stop, resume, evaluate, load; from Python and from the command line."""
 
 import json
 import shlex
@@ -17,11 +17,12 @@ from kill_and_resume import differences, environment, interrupted, whole
 import fp3o
 from fp3o.cli.main import main
 from fp3o.errors import MissingExtraError
-from fp3o.runs import run as running
-from fp3o.runs import run as runner
+from fp3o.runs import run as run_module
+from fp3o.runs import trainer
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.evaluation import evaluate
-from fp3o.runs.progress import PlainDisplay, TrainingStatus, clock, count, display
+from fp3o.runs.progress import PlainDisplay, TrainingStatus, duration_text, make_display
+from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 
 SMALL: dict[str, Any] = {
@@ -37,7 +38,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> running.Run:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One finished run that several tests look at."""
     return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)
 
@@ -45,10 +46,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> running.Run:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds; one run's report is enough."""
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(run_module, "report", lambda *_: None)
 
 
-def test_the_run_directory(finished: running.Run) -> None:
+def test_the_run_directory(finished: Run) -> None:
     """Everything the documentation promises is there and says what it should."""
     path = finished.path
     assert finished.finished
@@ -72,7 +73,7 @@ def test_the_run_directory(finished: running.Run) -> None:
         assert policy.card.spec.name == TASK
 
 
-def test_a_finished_run_is_left_alone(finished: running.Run) -> None:
+def test_a_finished_run_is_left_alone(finished: Run) -> None:
     """Resuming it changes nothing; beginning another one there is refused."""
     before = (finished.path / "metrics.jsonl").read_bytes()
     again = fp3o.resume(finished.path, progress="quiet")
@@ -82,7 +83,7 @@ def test_a_finished_run_is_left_alone(finished: running.Run) -> None:
         fp3o.train(TASK, out=finished.path, **SMALL)
 
 
-def test_evaluation_is_the_policy_saved(finished: running.Run) -> None:
+def test_evaluation_is_the_policy_saved(finished: Run) -> None:
     """Evaluating twice is the same, drawn actions are not, the untrained references are there."""
     first = evaluate(finished.path, 16)
     assert first == evaluate(finished.path, 16)
@@ -114,12 +115,12 @@ def test_films(tmp_path: Path, capsys: Any) -> None:
     assert main(["render", str(run.path), "--out", "film.avi"]) == 2
     assert "Known: .gif, .mp4" in capsys.readouterr().err
     found = evaluate(run.path, 8)
-    assert found["references"].keys() == {"random", "still", "blind", "planner"}
+    assert found["baselines"].keys() == {"random", "still", "blind", "planner"}
     assert found["agents"] == 2
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_steps_can_be_raised(tmp_path: Path, finished: running.Run) -> None:
+def test_steps_can_be_raised(tmp_path: Path, finished: Run) -> None:
     """Going on further equals having gone that far at once."""
     short = fp3o.train(TASK, out=tmp_path / "short", **{**SMALL, "steps": 24 * 4})
     longer = fp3o.resume(short.path, steps=24 * 6, progress="quiet")
@@ -132,11 +133,11 @@ def test_steps_can_be_raised(tmp_path: Path, finished: running.Run) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_damage_costs_only_what_came_after(
-    tmp_path: Path, finished: running.Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A torn newest checkpoint: a warning, the one before, and the same end."""
     stopped = iter([False] * 4 + [True] * 10)
-    monkeypatch.setattr(runner, "stop_signals", lambda say: _Stop(stopped))
+    monkeypatch.setattr(trainer, "stop_signals", lambda say: _Stop(stopped))
     run = fp3o.train(TASK, out=tmp_path / "torn", **{**SMALL, "save_every": 0.0})
     assert not run.finished
     monkeypatch.undo()
@@ -195,7 +196,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A seed whose policy is no longer finite: which one, and the state before is kept."""
-    real = runner.Program.iterate
+    real = trainer.Program.iterate
 
     def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:
         new, metrics = real(self, state, hparams)
@@ -206,8 +207,8 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return new, metrics
 
     seen: list[int] = []
-    monkeypatch.setattr(runner.Program, "iterate", spoiled)
-    with pytest.raises(fp3o.NonFiniteError, match="policy of seed 1 is not finite after step 48"):
+    monkeypatch.setattr(trainer.Program, "iterate", spoiled)
+    with pytest.raises(fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"):
         fp3o.train(TASK, out=tmp_path / "run", **SMALL)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
 
@@ -230,7 +231,7 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert fp3o.resume(tmp_path / "run", progress="quiet").finished
 
 
-def test_command_line(finished: running.Run, tmp_path: Path, capsys: Any) -> None:
+def test_command_line(finished: Run, tmp_path: Path, capsys: Any) -> None:
     """The commands that only read, on a finished run."""
     ask = lambda *words: (main([str(word) for word in words]), capsys.readouterr().out)  # noqa: E731
     status, text = ask("evaluate", finished.path, "--episodes", "16", "--json")
@@ -289,7 +290,7 @@ def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     def start(plan: Any, *_: Any) -> Any:
         seen.append(plan)
-        return running.Run(tmp_path, plan, False)
+        return Run(tmp_path, plan, False)
 
     monkeypatch.setattr(running, "start", start)
     (tmp_path / "a.toml").write_text("seeds = 3\nclip = 0.1\nhidden = [16]")
@@ -316,7 +317,7 @@ def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_displays(capsys: Any) -> None:
     """Lines hold steps, rate, time left, return with spread, KL and the condition."""
-    status = Status("a task", 1000, 0, 2)
+    status = TrainingStatus("a task", 1000, 0, 2)
     row = {"episode_return": 1.0, "kl": [[0.1, 0.2]], "condition_holds": True}
     status.advance(500, [row, {**row, "episode_return": 3.0}])
     screen = make_display("plain")
@@ -333,14 +334,14 @@ def test_displays(capsys: Any) -> None:
         "condition 100 %",
     ):
         assert words in text
-    live = make_display("refresh_ratios")
+    live = make_display("live")
     live.update(status)
     live.close()
     assert "a task" in capsys.readouterr().out
-    assert (count(1_234_567), clock(3675), clock(75)) == ("1.23M", "1:01:15", "1:15")
+    assert (duration_text(3675), duration_text(75)) == ("1:01:15", "1:15")
 
 
-def test_a_run_needs_the_right_format(tmp_path: Path, finished: running.Run) -> None:
+def test_a_run_needs_the_right_format(tmp_path: Path, finished: Run) -> None:
     """A record that was tampered with is refused with its name."""
     broken = tmp_path / "run"
     broken.mkdir()
