@@ -187,8 +187,9 @@ class Trainer:
         config = self.config
         with self.display.waiting(f"final evaluation: {config.final_episodes} episodes per seed"):
             results = final_evaluation(self.program, config, self.checkpoint)
+        evaluations = {which: results[which] for which in ("last", "best")}
         write_policies(
-            self.directory, self.program.setup, self.checkpoint, self.step, results
+            self.directory, self.program.setup, self.checkpoint, self.step, evaluations
         )
         totals = {"steps": self.step, "seconds": self._seconds, "steps_per_second": self._rate}
         content = {"format": FORMAT, **totals, **results, **self._failures.counts()}

@@ -32,7 +32,7 @@ ITERATION = 30
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
 def weights(path: Path, seed: int) -> dict[str, np.ndarray]:

@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds; one run's report is enough."""
-    monkeypatch.setattr(run_module, "report", lambda *_: None)
+    monkeypatch.setattr(run_module, "report", lambda _, out: out)
 
 
 def test_the_run_directory(finished: Run) -> None:

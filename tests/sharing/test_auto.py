@@ -121,7 +121,7 @@ def test_a_battle_is_trained_with_groups_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's settings hold the map."""
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda _, out: out)
     run = fp3o.train(
         "smac/3s5z", sharing="auto", algorithm="fp3o", seeds=1, num_envs=2, rollout=20, epochs=1,
         hidden=(8,), gru_size=0, sequence_length=1, steps=80, eval_every=0, eval_episodes=1,
@@ -133,7 +133,7 @@ def test_a_battle_is_trained_with_groups_it_found(
 
 def test_a_run_finds_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are settled before training and kept with its settings; nobody else knows `auto`."""
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda _, out: out)
     run = fp3o.train(
         "mpe/simple_speaker_listener", sharing="auto", algorithm="fp3o", seeds=1, num_envs=4,
         rollout=25, epochs=1, hidden=(8,), steps=100, eval_episodes=4, final_episodes=4,

@@ -52,7 +52,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module that only its user knows."""
     (tmp_path / "somebodys_game.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda _, out: out)
     return "somebodys_game"
 
 

@@ -35,7 +35,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "report", lambda *_: None)
+    monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
 # Algorithms ---------------------------------------------------------------------------------------
