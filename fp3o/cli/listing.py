@@ -14,8 +14,8 @@ from fp3o.runs.loggers import LOGGERS
 from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import Box, Discrete
 
-OTHER_SHARINGS = {"0,0,1": "a custom map from agent to group; also one map per layer"}
-"""Sharings that are not schemes."""
+CUSTOM_MAP = {"0,0,1": "a custom map from agent to group; also one map per layer"}
+"""How a sharing without a name is written."""
 
 
 def listing() -> dict[str, Any]:
@@ -24,7 +24,7 @@ def listing() -> dict[str, Any]:
     return {
         "tasks": {name: _task_facts(task) for name, task in tasks.items()},
         "algorithms": {name: asdict(row) for name, row in ALGORITHMS.items()},
-        "sharings": {**_sharing_summaries(), **OTHER_SHARINGS},
+        "sharings": {name: scheme.summary for name, scheme in SHARINGS.items()} | CUSTOM_MAP,
         "loggers": list(LOGGERS),
         "experiments": {name: entry.question for name, entry in EXPERIMENTS.items()},
     }
@@ -42,10 +42,6 @@ def _task_facts(task: Task) -> dict[str, Any]:
         "presets": {name: dict(values) for name, values in task.presets.items()},
         "baselines": {item.name: item.summary for item in task.baselines(task.env())},
     }
-
-
-def _sharing_summaries() -> dict[str, str]:
-    return {name: scheme.summary for name, scheme in SHARINGS.items()}
 
 
 def action_text(actions: Discrete | Box) -> str:

@@ -12,7 +12,7 @@ from fp3o.errors import SettingError
 
 def train_command(argv: Sequence[str]) -> int:
     """Train policies for a task; without arguments, a demo."""
-    from fp3o.cli.train_options import Settings, TrainOptions, setting_constructors
+    from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
     from fp3o.runs.progress import make_display
     from fp3o.runs.train import make_config, start_run
 
@@ -24,8 +24,8 @@ def train_command(argv: Sequence[str]) -> int:
     early.add_argument("--config")
     known, _ = early.parse_known_args(arguments)
     base = make_config(task, known.config, known.preset)
-    default = TrainOptions(Settings(**vars(base)))
-    arguments = [base.task, *arguments[1:]] if task else arguments
+    default = TrainOptions(TrainSettings(**vars(base)))
+    arguments = arguments[1:] if task else arguments  # the task is a default now
     options = read_options(
         TrainOptions, arguments, train_command, default, setting_constructors()
     )

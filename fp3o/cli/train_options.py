@@ -1,24 +1,26 @@
 """Options of `fp3o train`: the fields of `RunConfig`, `Config` and `Hyperparameters`."""
 
 import json
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import tyro
 
 from fp3o.cli.options import Constructors, constructor
 from fp3o.envs.registry import DEFAULT_TASK
-from fp3o.runs.loggers import LOGGERS
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
 
 
+TaskArgument = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+
+
 @dataclass(frozen=True)
-class Settings(RunConfig):
+class TrainSettings(RunConfig):
     """Task, length of training, evaluation and logging."""
 
-    task: tyro.conf.Positional[str] = DEFAULT_TASK
+    task: TaskArgument = DEFAULT_TASK
     """Name of the task (see `fp3o list`), always first."""
 
     @property
@@ -31,16 +33,14 @@ class Settings(RunConfig):
 class TrainOptions:
     """Options of `train`."""
 
-    settings: Settings
+    settings: TrainSettings
     out: str | None = None
     """Directory of the run; none: a new one under runs/."""
     preset: str | None = None
     """Settings by name (see `fp3o list`)."""
     config: str | None = None
     """File of settings: JSON, TOML or a run's config.json."""
-    loggers: tuple[str, ...] = field(
-        default=("tensorboard",), metadata={"help": f"Loggers: {', '.join(LOGGERS)}, none."}
-    )
+    loggers: tuple[str, ...] = ("tensorboard",)
     """Where metrics go besides metrics.jsonl: tensorboard, wandb, mlflow, none."""
     quiet: bool = False
     """Print nothing but errors."""

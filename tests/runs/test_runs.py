@@ -288,22 +288,22 @@ def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     """A file changes the preset, the command line changes the file."""
     seen: list[Any] = []
 
-    def start(plan: Any, *_: Any) -> Any:
-        seen.append(plan)
-        return Run(tmp_path, plan, False)
+    def start_run(config: RunConfig, *_: Any) -> Any:
+        seen.append(config)
+        return Run(tmp_path)
 
-    monkeypatch.setattr(running, "start", start)
-    (tmp_path / "a.toml").write_text("seeds = 3\nclip = 0.1\nhidden = [16]")
-    words = shlex.split("--clip 0.3 --sharing 0,1 --steps 2M --no-agent-id --algorithm coppo")
+    monkeypatch.setattr("fp3o.runs.train.start_run", start_run)
+    (tmp_path / "a.toml").write_text("seeds = 3\nclip_range = 0.1\nhidden = [16]")
+    words = shlex.split("--clip-range 0.3 --sharing 0,1 --steps 2M --no-agent-id --algorithm coppo")
     main(["train", "mpe/simple_reference", "--config", str(tmp_path / "a.toml"), *words])
-    told = settings_of(seen[0])
+    told = seen[0].settings
     wanted = {
         "seeds": 3, "clip_range": 0.3, "hidden": [16], "sharing": [0, 1], "steps": 2_000_000,
         "agent_id": False, "algorithm": "coppo", "epochs": 15,
     }  # fmt: skip
     assert {name: told[name] for name in wanted} == wanted
     main(["train"])
-    assert settings_of(seen[1]) == settings_of(RunConfig.from_preset())
+    assert seen[1].settings == RunConfig.from_preset().settings
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
