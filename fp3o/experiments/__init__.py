@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fp3o.errors import nearest
+from fp3o.errors import SettingError, nearest
 from fp3o.experiments.beyond import agents, fair, sharing_spectrum, uncertified
 from fp3o.experiments.framework.grid import Experiment
 from fp3o.experiments.paper import (
@@ -36,5 +36,5 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 def find(name: str) -> Experiment:
     """An experiment by name."""
     if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
+        raise SettingError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
     return EXPERIMENTS[name]
