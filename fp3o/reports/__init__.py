@@ -1,20 +1,24 @@
-"""From run directories to something to read: an offline HTML file, figures, a table.
+"""Reports on run directories: an offline HTML page, figures, a table for the terminal.
 
     report(["runs/a", "runs/b"], "report.html")
     rich.print(summary_table(["runs/a"]))
 
-Nothing here needs JAX, and matplotlib is imported only when something is drawn.
+Reading runs needs no JAX, and matplotlib is imported only to draw.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from fp3o.reports.data.record import RunRecord, read_run, read_runs
-from fp3o.reports.data.scores import sections
+from fp3o.reports.data.labels import read_runs
+from fp3o.reports.data.record import ReportError, RunRecord
+from fp3o.reports.data.scores import scores_by_task
 from fp3o.reports.terminal import summary_table, summary_text
 
-__all__ = ["RunRecord", "read_run", "read_runs", "report", "summary_table", "summary_text"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ReportError", "RunRecord", "read_runs", "report", "summary_table", "summary_text"]
 
 
 def report(
@@ -22,29 +26,29 @@ def report(
     out: str | Path,
     figures: str | Path | Literal[False] | None = None,
 ) -> Path:
-    """Write one self-contained HTML file about these runs; its path.
+    """Write one self-contained HTML file about some runs and return its path.
 
     Args:
-        paths: run directories, finished or not, of one task or several.
+        paths: run directories, finished or not, on one or more tasks.
         out: the file to write; for a folder, `report.html` in it.
-        figures: where the figures go as PNG and PDF; None: `figures` beside the file; False:
-            nowhere.
+        figures: folder for the figures as PNG and PDF; None: `figures` beside the file; False: no
+            files.
     """
-    from fp3o.reports.figures import results as draw
-    from fp3o.reports.pages.run_page import page
+    from fp3o.reports.figures.canvas import save_figure
+    from fp3o.reports.pages.run_page import run_page
 
     runs = read_runs(paths)
-    parts = sections(runs)
-    if not parts:
+    tasks = scores_by_task(runs)
+    if not tasks:
         empty = ", ".join(str(run.path) for run in runs)
-        raise ValueError(f"nothing to report: no returns in metrics.jsonl yet ({empty})")
+        raise ReportError(f"nothing to report: no return has been logged yet ({empty})")
     out = Path(out) / "report.html" if Path(out).is_dir() else Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.parent / "figures" if figures is None else Path(figures or ".")
 
-    def keep(figure: draw.Figure, name: str) -> None:
-        draw.save(figure, folder / name)
+    def save(figure: "Figure", name: str) -> None:
+        save_figure(figure, folder / name)
 
-    text = page(runs, parts, None if figures is False else keep)
+    text = run_page(runs, tasks, None if figures is False else save)
     out.write_text(text, encoding="utf-8")
     return out

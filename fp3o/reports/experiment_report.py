@@ -1,11 +1,11 @@
-"""What an experiment shows, before it becomes a page: tables, figures, runs and words.
+"""The content of an experiment's report, independent of its format: tables, figures, runs, text.
 
-An experiment makes an `Exhibit` of its runs. It knows nothing of HTML, Markdown or LaTeX; those
-who write pages know nothing of experiments.
+Experiments produce an `ExperimentReport`; `fp3o.reports.pages` writes it as HTML, Markdown and
+LaTeX. Texts may contain `**bold**` and code in backticks.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fp3o.reports.data.record import RunRecord
@@ -13,29 +13,29 @@ from fp3o.reports.data.record import RunRecord
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of words and numbers."""
+    """A table of text and numbers."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    words: int = 1
-    """How many of the first columns hold words; the others hold numbers."""
+    text_columns: int = 1
+    """Number of leading columns that contain text; the others contain numbers."""
 
 
 @dataclass(frozen=True)
 class CaptionedFigure:
-    """A figure of matplotlib and what is to be seen in it."""
+    """A matplotlib figure and its caption."""
 
     name: str
-    """Of its files: `name.png`, `name.pdf`."""
+    """Stem of its files: `name.png`, `name.pdf`."""
     figure: Any
     caption: str
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell without a result."""
+    """A cell that ended with an error."""
 
     label: str
     error: str
@@ -43,29 +43,27 @@ class Failure:
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """All that a page about an experiment says."""
+    """Everything on the page of an experiment."""
 
     name: str
-    """As on the command line."""
+    """Name on the command line."""
     title: str
     question: str
-    """What the experiment asks, in one sentence."""
+    """The question of the experiment, in one sentence."""
     claim: str
-    """What the paper says about it, in one sentence; empty where it is not in the paper."""
+    """The paper's claim, in one sentence; empty if the experiment is not in the paper."""
     verdict: Sequence[str]
-    """What these runs say, in about two sentences."""
+    """The answer of these runs, in about two sentences."""
     command: str
-    """How to do it again."""
+    """Command that reproduces the experiment."""
     scale: str
     tables: Sequence[ResultTable] = ()
-    pictures: Sequence[CaptionedFigure] = ()
+    figures: Sequence[CaptionedFigure] = ()
     notes: Sequence[str] = ()
-    """What a reader must know before trusting a number."""
+    """Caveats."""
     runs: Sequence[RunRecord] = ()
-    """For curves, settings and commands; empty where nothing was trained."""
+    """Runs for curves, settings and commands; empty if nothing was trained."""
     failures: Sequence[Failure] = ()
     missing: Sequence[str] = ()
-    """Labels of cells that have not been run or are not finished."""
+    """Labels of cells that were not run or are unfinished."""
     machines: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """Anything else worth a line: name -> words."""

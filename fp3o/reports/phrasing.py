@@ -1,15 +1,15 @@
-"""Numbers and findings in plain words; a claim is made only where the intervals allow it."""
+"""Numbers and findings as text; a claim is made only where the intervals support it."""
 
 import math
 from collections.abc import Sequence
 
-from fp3o.reports.data.measures import WON
+from fp3o.reports.data.measures import WIN_RATE
 from fp3o.reports.data.record import RunRecord
-from fp3o.reports.data.scores import Section
+from fp3o.reports.data.scores import Baseline, TaskScores
 from fp3o.reports.stats.intervals import Interval
 
-TALKING = ("mpe/simple_reference", "mpe/simple_speaker_listener")
-"""Tasks in which only another agent's words can tell an agent its goal."""
+DASH = "–"
+"""Stands for a number that is not known."""
 
 
 def count_text(count: float | int) -> str:
@@ -21,9 +21,9 @@ def count_text(count: float | int) -> str:
 
 
 def number_text(value: float | int, spread: float = math.nan) -> str:
-    """A number with the digits that its spread supports; three significant ones without it."""
+    """A number with the digits that its spread supports; without a spread, three digits."""
     if not math.isfinite(value):
-        return "–"
+        return DASH
     known = math.isfinite(spread) and spread > 0
     scale = spread if known else abs(value) / 10
     digits = 2 if scale == 0 else 1 - math.floor(math.log10(scale))
@@ -32,19 +32,21 @@ def number_text(value: float | int, spread: float = math.nan) -> str:
 
 
 def short(text: str, size: int) -> str:
-    """A text of at most this many letters."""
+    """A text of at most `size` characters."""
     return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
 def score_text(interval: Interval, unit: str = "") -> str:
     """`-5.21 ± 0.31`, with a unit `93.1 ± 4.2 %`; without an interval the mean alone."""
+    if not math.isfinite(interval.centre):
+        return DASH
     if not interval.known:
         return number_text(interval.centre) + unit
     half = interval.half
     return f"{number_text(interval.centre, half)} ± {number_text(half, half)}{unit}"
 
 
-def ends_text(interval: Interval) -> str:
+def interval_text(interval: Interval) -> str:
     """`-5.21 [-5.52, -4.90]`; without an interval the number alone."""
     if not interval.known:
         return number_text(interval.centre)
@@ -53,135 +55,119 @@ def ends_text(interval: Interval) -> str:
     return f"{number_text(interval.centre, half)} [{low}, {high}]"
 
 
-def run_text(section: Section | None, run: RunRecord) -> str:
-    """What a run's last policy reached in this section; a dash where nothing is known."""
-    score = section.score(run) if section else None
-    return score_text(score.interval, section.measure.unit) if section and score else "–"
+def run_text(scores: TaskScores | None, run: RunRecord) -> str:
+    """Score of a run's last policy; a dash if it has none."""
+    score = scores.score(run) if scores else None
+    return score_text(score.interval, scores.measure.unit) if scores and score else DASH
 
 
-def reference_text(section: Section | None, name: str, exact: bool = False) -> str:
-    """What a reference policy reached in this section, `exact`ly with its error."""
-    item = section.reference(name) if section else None
-    if not section or not item:
-        return "–"
-    error = 1.96 * item.stderr if exact else math.nan
+def baseline_text(scores: TaskScores | None, name: str, with_error: bool = False) -> str:
+    """Score of a baseline, optionally with its error; a dash if it has none."""
+    item = scores.baseline(name) if scores else None
+    if not scores or not item:
+        return DASH
+    error = 1.96 * item.stderr if with_error else math.nan
     interval = Interval(item.value, item.value - error, item.value + error, 1)
-    return score_text(interval, section.measure.unit)
+    return score_text(interval, scores.measure.unit)
 
 
 def extra_text(run: RunRecord) -> str:
-    """What the run's label says beyond algorithm and sharing."""
+    """The part of a run's label after algorithm and sharing."""
     return run.label.removeprefix(f"{run.algorithm} · {run.sharing}").removeprefix(" · ")
 
 
 def reason_text(error: str) -> str:
-    """What went wrong, in a line: the last one of an error says it."""
+    """The last line of an error, which states the reason."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason is known"
+    return lines[-1] if lines else "unknown reason"
 
 
 def speed_text(run: RunRecord) -> str:
-    """Environment steps a second; a dash where unknown."""
+    """Environment steps per second; a dash if unknown."""
     value = run.results.get("steps_per_second")
-    return count_text(value) if isinstance(value, int | float) else "–"
+    return count_text(value) if isinstance(value, int | float) else DASH
 
 
 def sharing_text(run: RunRecord) -> str:
-    """The sharing in words: `partial sharing`, `no sharing`."""
-    if run.sharing == "none":
+    """The sharing as a phrase: `partial sharing`, `no sharing`."""
+    return sharing_title(run.sharing)
+
+
+def sharing_title(name: str) -> str:
+    """A sharing by its name as a phrase; maps and phrases stay as they are."""
+    if name == "none":
         return "no sharing"
-    return run.sharing if run.sharing.endswith("map") else f"{run.sharing} sharing"
+    phrase = name.replace("_", " ")
+    return phrase if phrase.endswith(("map", "sharing")) else f"{phrase} sharing"
 
 
-def finding(section: Section) -> str:
+def finding(scores: TaskScores) -> str:
     """The result of a task in one or two sentences."""
-    first, *rest = section.order
+    first, *rest = scores.order
     if not rest:
-        return _sentence(section, first) + "."
-    lead = f"Best of {len(section.runs)} runs: {_sentence(section, first)}."
-    return f"{lead} {_standing(section.lead, first, rest)}"
+        return _best_run(scores, first) + "."
+    lead = f"Best of {len(scores.runs)} runs: {_best_run(scores, first)}."
+    return f"{lead} {_against_runs(scores.ranking, first, rest)}"
 
 
-def _sentence(section: Section, place: int) -> str:
-    run, score = section.runs[place], section.last[place]
+def _best_run(scores: TaskScores, place: int) -> str:
+    run, score = scores.runs[place], scores.last[place]
     seeds = f"{len(score.seeds)} seeds" if len(score.seeds) > 1 else "one seed"
     so_far = "" if score.final else f" so far ({score.source}, {count_text(run.step)} steps)"
-    extra = f" and {words}" if (words := extra_text(run)) else ""
+    extra = f" and {text}" if (text := extra_text(run)) else ""
     who = f"{run.algorithm} with {sharing_text(run)}{extra}"
-    told = f"{score_text(score.interval)} per agent"
-    if section.lead is section:
-        return f"{who} reached {told} ({seeds}){so_far}{_against(section, place)}"
-    wins = f"wins {run_text(section.wins, run)} of its battles ({seeds})"
-    return f"{who} {wins}{so_far}{_against_scripts(section.lead, place)}; its return is {told}"
+    returns = f"{score_text(score.interval)} per agent"
+    against = _against_baselines(scores.ranking, place)
+    if scores.ranking is scores:
+        return f"{who} reached {returns} ({seeds}){so_far}{against}"
+    wins = f"wins {run_text(scores.wins, run)} of its battles ({seeds})"
+    return f"{who} {wins}{so_far}{against}; its return is {returns}"
 
 
-def _against_scripts(wins: Section, place: int) -> str:
-    """How the run's wins stand to those of the best scripted team, as far as intervals tell."""
-    if not wins.references or not wins.last[place].range.known:
+def _against_baselines(scores: TaskScores, place: int) -> str:
+    """The baselines next to a run's score: the highest it exceeds, the lowest it falls short of."""
+    if not scores.baselines:
         return ""
-    scripts = [item for item in wins.references if item.name not in ("random", "still")]
-    best = (scripts or wins.references)[-1]
-    value = reference_text(wins, best.name)
-    value += "; other seeds may differ" if len(wins.last[place].seeds) == 1 else ""
-    team = f"the best scripted team ({best.label}, " if scripts else f"{best.label} ("
-    verb = {"above": "more than", "open": "not clearly more than", "below": "less than"}
-    return f", {verb[_compare(wins, place, best.name)]} {team}{value})"
+    if not scores.last[place].evidence.known:
+        return "; a single seed without a known error cannot be compared with the baselines"
+    groups: dict[str, list[Baseline]] = {"above": [], "open": [], "below": []}
+    for baseline in scores.baselines:
+        groups[_position(scores, place, baseline)].append(baseline)
+    unit = scores.measure.unit
+    parts = [f"better than {_named(item, unit)}" for item in groups["above"][-1:]]
+    if groups["open"]:
+        names = " and ".join(_named(item, unit) for item in groups["open"])
+        parts.append(f"not clearly different from {names}")
+    parts += [f"worse than {_named(item, unit)}" for item in groups["below"][:1]]
+    one = " (one policy; other seeds may differ)" if len(scores.last[place].seeds) == 1 else ""
+    return ", " + ", ".join(parts) + one
 
 
-def _against(section: Section, place: int) -> str:
-    """How the run stands to the references, as far as the intervals tell."""
-    if not section.last[place].range.known:
-        return "; a single seed without a known error says nothing about the reference policies"
-    known = {reference.name: reference for reference in section.references}
-    verdicts = {name: _compare(section, place, name) for name in known}
-    words = ""
-    if (name := "blind" if "blind" in known else "random") in known:
-        label = f"{_article(known[name].label)} ({number_text(known[name].value)})"
-        words += {
-            "above": f", better than {label}",
-            "open": f", not clearly better than {label}",
-            "below": f", worse than {label}",
-        }[verdicts[name]]
-        talks = section.runs[place].settings.get("task") in TALKING
-        if talks and name == "blind" and verdicts[name] == "above":
-            words += ": the team communicates"
-    if "planner" in known:
-        value = number_text(known["planner"].value)
-        words += {
-            "above": f"; it is better than the planner ({value})",
-            "open": f"; the planner ({value}) is not clearly better",
-            "below": f"; the planner reaches {value}",
-        }[verdicts["planner"]]
-    one = len(section.last[place].seeds) == 1
-    return words + (" (one policy; other seeds may differ)" if one and words else "")
+def _named(baseline: Baseline, unit: str) -> str:
+    return f"the baseline “{baseline.title}” ({number_text(baseline.value)}{unit})"
 
 
-def _article(label: str) -> str:
-    return f"the {label}" if label.startswith("best") else label
-
-
-def _compare(section: Section, place: int, name: str) -> str:
-    """Above or below a reference if the intervals do not touch, else open."""
-    ours = section.last[place].range
-    reference = next(item for item in section.references if item.name == name)
-    half = 1.96 * reference.stderr if math.isfinite(reference.stderr) else 0.0
-    if ours.low > reference.value + half:
+def _position(scores: TaskScores, place: int, baseline: Baseline) -> str:
+    """Above or below a baseline if the intervals do not overlap, else open."""
+    ours = scores.last[place].evidence
+    half = 1.96 * baseline.stderr if math.isfinite(baseline.stderr) else 0.0
+    if ours.low > baseline.value + half:
         return "above"
-    return "below" if ours.high < reference.value - half else "open"
+    return "below" if ours.high < baseline.value - half else "open"
 
 
-def _standing(section: Section, first: int, rest: Sequence[int]) -> str:
-    """Whether the best run is ahead of the others."""
-    top, of = section.last[first].interval, " of wins" if section.measure is WON else ""
+def _against_runs(scores: TaskScores, first: int, rest: Sequence[int]) -> str:
+    """Whether the best run's interval overlaps those of the others."""
+    top, of = scores.last[first].interval, " of wins" if scores.measure is WIN_RATE else ""
     if not top.known:
-        return "One seed each cannot rank the runs."
+        return "Single seeds cannot rank the runs."
     near = []
     for place in rest:
-        other = section.last[place].interval
+        other = scores.last[place].interval
         if not other.known or other.high >= top.low:
-            near.append(section.runs[place].label)
+            near.append(scores.runs[place].label)
     if not near:
-        return f"Its 95 % interval{of} is clear of all others."
+        return f"Its 95 % interval{of} lies above all others."
     names = ", ".join(near) if len(near) <= 4 else f"{len(near)} other runs"
     verb = "overlaps those of" if len(near) > 1 else "overlaps that of"
-    return f"Its 95 % interval{of} {verb} {names}: the order among these is open."
+    return f"Its 95 % interval{of} {verb} {names}: their order is open."

@@ -294,7 +294,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=window.hacked=1>\"'&\u2028${hacked=1}"
     run = make(
         tmp_path / "run", task=evil, algorithm=evil, sharing=evil, plain=True,
-        references={evil: {"return": -9.0, "stderr": 0.1, "episodes": 5}},
+        baselines={evil: {"return": -9.0, "stderr": 0.1, "episodes": 5}},
     )  # fmt: skip
     other = make(tmp_path / "other", plain=True)
     browser.open(report([run, other], tmp_path / "report.html", figures=False))

@@ -1,4 +1,4 @@
-"""An experiment's exhibit as a page, as Markdown and as LaTeX."""
+"""The report of an experiment as HTML, Markdown and LaTeX."""
 
 import json
 import re
@@ -9,12 +9,16 @@ import pytest
 from matplotlib.figure import Figure
 from report_runs import Page, make
 
-from fp3o.reports import read_run, read_runs
+from fp3o.reports import RunRecord, read_runs
 from fp3o.reports.experiment_report import CaptionedFigure, ExperimentReport, Failure, ResultTable
 from fp3o.reports.pages import latex as tex
 from fp3o.reports.pages import markdown
-from fp3o.reports.pages.experiment_page import exhibit_page, words, write_exhibit
-from fp3o.reports.pages.inline import pieces
+from fp3o.reports.pages.experiment_page import (
+    experiment_page,
+    inline_html,
+    write_experiment_page,
+)
+from fp3o.reports.pages.inline import inline_spans
 
 EVIL = "<script>x</script> & 50 % | a_b _c_ [d](e) *f* `"
 EMPTY = ExperimentReport(
@@ -43,51 +47,51 @@ def picture(name: str = "curves") -> CaptionedFigure:
 def full(**more: object) -> ExperimentReport:
     told = {
         "claim": f"It is {EVIL}.", "verdict": ["**No.** It is not.", "Two are open."],
-        "notes": ["Five seeds only."], "tables": [GRID], "pictures": [picture()],
+        "notes": ["Five seeds only."], "tables": [GRID], "figures": [picture()],
         "failures": [Failure("3m-none", f"Traceback\n  ...\nValueError: {EVIL}")],
-        "missing": ["8m-full", EVIL], "machines": "H200; jax 0.11", "facts": {"steps": "3M"},
+        "missing": ["8m-full", EVIL], "machines": "H200; jax 0.11",
     }  # fmt: skip
     return replace(EMPTY, **told | more)
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
-    path = write_exhibit(full(), tmp_path / "new" / "folder")
+    path = write_experiment_page(full(), tmp_path / "new" / "folder")
     assert path == tmp_path / "new" / "folder" / "report.html"
     found = sorted(str(x.relative_to(path.parent)) for x in path.parent.rglob("*.*"))
     assert found == [
         "figures/curves.pdf", "figures/curves.png", "report.html", "results.md", "tables.tex",
     ]  # fmt: skip
     assert (path.parent / "figures" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="cannot be the name"):
-        write_exhibit(full(pictures=[picture("../x")]), tmp_path)
+    with pytest.raises(ValueError, match="is not a valid file name"):
+        write_experiment_page(full(figures=[picture("../x")]), tmp_path)
 
 
 def test_words_are_plain_bold_or_code() -> None:
-    assert list(pieces("a **b c** `d_e` f")) == [
+    assert list(inline_spans("a **b c** `d_e` f")) == [
         ("plain", "a "), ("bold", "b c"), ("plain", " "), ("code", "d_e"), ("plain", " f"),
     ]  # fmt: skip
-    assert list(pieces("2 ** 3 ** 4 `")) == [("plain", "2 ** 3 ** 4 `")]
-    assert words("**-4.8** ± `<a>` <b>") == "<b>-4.8</b> ± <code>&lt;a&gt;</code> &lt;b&gt;"
+    assert list(inline_spans("2 ** 3 ** 4 `")) == [("plain", "2 ** 3 ** 4 `")]
+    assert inline_html("**-4.8** ± `<a>` <b>") == "<b>-4.8</b> ± <code>&lt;a&gt;</code> &lt;b&gt;"
 
 
 # The page ------------------------------------------------------------------------------------
 
 
 def test_the_page_leads_with_the_verdict_and_hides_nothing() -> None:
-    text = exhibit_page(full())
+    text = experiment_page(full())
     page = Page(text)
     places = [
         page.words.index(part)
         for part in (
-            "Does sharing matter?", "Is FP3O better", "What the paper says", "No. It is not.",
-            "Five seeds only.", "Failed: 1", "ValueError", "Not run or not finished: 2",
+            "Does sharing matter?", "Is FP3O better", "Claim of the paper", "No. It is not.",
+            "Five seeds only.", "Failed: 1", "ValueError", "Not run or unfinished: 2",
             "Returns & wins", "fp3o experiment sharing", "H200; jax 0.11",
         )
     ]  # fmt: skip
     assert places == sorted(places)
     assert '<div class="fail">' in text and "<b>93.4</b> ± 5.2 %" in text
     assert '<td class="r"><b>93.4</b>' in text and "<td>3m</td>" in text
-    assert "ValueError" in text.split("the whole error")[0].split('<div class="fail">')[1]
+    assert "ValueError" in text.split("full error")[0].split('<div class="fail">')[1]
     assert page.tags.count("svg") == 1 and page.tags.count("script") == 1 and not page.handlers
     assert page.words.count("<script>x</script>") >= 4 and "http" not in text.replace("http-", "")
     assert len(page.ids) == len(set(page.ids))
@@ -96,26 +100,26 @@ def test_the_page_leads_with_the_verdict_and_hides_nothing() -> None:
 
 def test_runs_of_an_exhibit_have_curves_and_details(tmp_path: Path) -> None:
     paths = [make(tmp_path / "a"), make(tmp_path / "b", algorithm="mappo", plain=True)]
-    runs = [read_run(path) for path in reversed(paths)]
+    runs = [RunRecord.read(path) for path in reversed(paths)]
     assert not any(run.label for run in runs)
-    page = Page(exhibit_page(full(runs=runs)))
+    page = Page(experiment_page(full(runs=runs)))
     assert [curve["name"] for curve in page.curves()["charts"][0]["curves"]] == [
         "FP3O · partial",
         "MAPPO · partial",
     ]
-    for title in ("Learning curves", "Run by run", "How it learned", "Settings", "actor_lr"):
+    for title in ("Learning curves", "All runs", "Diagnostics", "Settings", "actor_lr"):
         assert title in page.words, title
     own = [replace(run, label=f"cell {k}") for k, run in enumerate(runs)]
-    page = Page(exhibit_page(full(runs=own)))
+    page = Page(experiment_page(full(runs=own)))
     assert "cell 0" in page.words and "MAPPO · partial" not in page.words
 
 
 def test_an_empty_exhibit_is_a_page(tmp_path: Path) -> None:
     waiting = make(tmp_path / "waiting", (), finished=False)
-    for exhibit in (EMPTY, replace(EMPTY, runs=read_runs([waiting]))):
-        folder = write_exhibit(exhibit, tmp_path / "out").parent
+    for empty in (EMPTY, replace(EMPTY, runs=read_runs([waiting]))):
+        folder = write_experiment_page(empty, tmp_path / "out").parent
         page = Page((folder / "report.html").read_text())
-        assert "Is FP3O better" in page.words and "To do it again" in page.words
+        assert "Is FP3O better" in page.words and "Reproduce" in page.words
         assert "Learning curves" not in page.words and "Failed" not in page.words
         assert "Incomplete" not in (folder / "results.md").read_text()
         assert "tabular" not in (folder / "tables.tex").read_text()
@@ -126,11 +130,11 @@ def test_an_empty_exhibit_is_a_page(tmp_path: Path) -> None:
 
 
 def test_the_markdown_page_has_all_of_it_and_no_html() -> None:
-    text = markdown.markdown(full())
+    text = markdown.markdown_page(full())
     lines = text.splitlines()
     assert lines[0] == "# Does sharing matter?" and not re.search("<[a-z/]", text)
-    assert "**What these runs say.** **No.** It is not. Two are open." in lines
-    assert "**Incomplete.** Of the cells, 1 failed, 2 not finished; they are named at the end." in (
+    assert "**Result of these runs.** **No.** It is not. Two are open." in lines
+    assert "**Incomplete.** 1 cells failed, 2 are unfinished; they are listed at the end." in (
         lines
     )
     top = lines.index("| task | wins_last | difference |")
@@ -140,18 +144,18 @@ def test_the_markdown_page_has_all_of_it_and_no_html() -> None:
     assert len(re.findall(r"(?<!\\)\|", lines[top + 3])) == 4
     assert any(re.fullmatch(r"!\[A line .*\]\(figures/curves\.png\)", line) for line in lines)
     assert "```sh\nfp3o experiment sharing --out results\n```" in text
-    assert "- Machines: H200; jax 0.11" in lines and "- steps: 3M" in lines
+    assert "- Machines: H200; jax 0.11" in lines
     assert any(line.startswith("- **3m-none**: ValueError: &lt;script") for line in lines)
     assert "- 8m-full" in lines
 
 
 def test_markdown_signs_come_out_as_they_are() -> None:
-    assert markdown.escaped("a_b _c_ *d* [e] `f` g|h \\") == (
+    assert markdown.escape_markdown("a_b _c_ *d* [e] `f` g|h \\") == (
         r"a_b \_c\_ \*d\* \[e\] \`f\` g\|h \\"
     )
-    assert markdown.words("x\n# y") == "x # y"
+    assert markdown.inline_markdown("x\n# y") == "x # y"
     renderer = pytest.importorskip("markdown")
-    page = renderer.markdown(markdown.markdown(full()), extensions=["tables", "fenced_code"])
+    page = renderer.markdown(markdown.markdown_page(full()), extensions=["tables", "fenced_code"])
     parsed = Page(page.replace("/>", ">"))
     assert "script" not in parsed.tags and parsed.tags.count("td") == 6
     assert EVIL.rstrip(" `") in parsed.words and "93.4" in parsed.words
@@ -162,14 +166,14 @@ def test_markdown_signs_come_out_as_they_are() -> None:
 
 
 def test_latex_signs_are_escaped() -> None:
-    assert tex.escaped("a_b & 5 % ± 3 – #$^~{}") == (
+    assert tex.escape_latex("a_b & 5 % ± 3 – #$^~{}") == (
         r"a\_b \& 5 \% $\pm$ 3 -- \#\$\textasciicircum{}\textasciitilde{}\{\}"
     )
-    assert tex.escaped("-4.8 [-5, 3-4] \\x") == r"$-$4.8 {[}$-$5, 3-4{]} \textbackslash{}x"
+    assert tex.escape_latex("-4.8 [-5, 3-4] \\x") == r"$-$4.8 {[}$-$5, 3-4{]} \textbackslash{}x"
 
 
 def test_tables_are_booktabs() -> None:
-    text = tex.tables(full(tables=[GRID, replace(GRID, words=2, title="")]))
+    text = tex.latex_tables(full(tables=[GRID, replace(GRID, text_columns=2, title="")]))
     assert text.count(r"\begin{tabular}") == text.count(r"\bottomrule") == 2
     assert r"\begin{tabular}{lrr}" in text and r"\begin{tabular}{llr}" in text
     lines = text.splitlines()
@@ -183,9 +187,9 @@ def test_tables_are_booktabs() -> None:
 
 
 def test_data_for_a_script_cannot_end_its_element() -> None:
-    from fp3o.reports.pages.markup import embedded
+    from fp3o.reports.pages.markup import json_script
 
-    text = embedded("x", {"a": "</script><!--&\u2028\u2029"})
+    text = json_script("x", {"a": "</script><!--&\u2028\u2029"})
     inside = text[text.index(">") + 1 : text.rindex("<")]
     assert not set(inside) & set("<>&\u2028\u2029")
     assert json.loads(inside) == {"a": "</script><!--&\u2028\u2029"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
+from report_runs import algorithm_row
 
 from fp3o.reports import read_runs
 from fp3o.reports.marl_eval import marl_eval, write_marl_eval
@@ -89,7 +90,7 @@ def test_aggregates_and_their_intervals_are_those_of_rliable(algorithm: str, nam
 def test_aggregates_against_the_definitions(seed: int) -> None:
     tasks = random_tasks(seed)
     matrix = np.array(tasks)
-    found = many.summary(tasks, gamma=0.9)
+    found = many.aggregate_scores(tasks, gamma=0.9)
     assert found.iqm.centre == pytest.approx(scipy.stats.trim_mean(matrix.ravel(), 0.25))
     assert found.mean.centre == pytest.approx(matrix.mean())
     assert found.median.centre == pytest.approx(np.median(matrix.mean(1)))
@@ -137,12 +138,12 @@ def test_one_task_is_the_plain_statistic() -> None:
 
 def test_seeds_are_drawn_inside_of_their_task() -> None:
     tasks = [np.full(4, 0.2), np.full(5, 0.4), np.full(3, 1.5)]  # nothing varies inside
-    for interval in many.summary(tasks):
+    for interval in many.aggregate_scores(tasks):
         np.testing.assert_allclose(interval[1:3], interval.centre)
 
 
 def test_a_task_with_one_seed_has_no_interval() -> None:
-    for interval in many.summary([*OURS, np.array([0.5])]):
+    for interval in many.aggregate_scores([*OURS, np.array([0.5])]):
         assert np.isfinite(interval.centre) and not interval.known and interval.size == 1
     assert not many.improvement_over_tasks(OURS, [scores[:1] for scores in THEIRS]).known
     profile = many.performance_profile([np.array([0.5])], [0.4, 0.6])
@@ -151,7 +152,7 @@ def test_a_task_with_one_seed_has_no_interval() -> None:
 
 def test_missing_seeds_are_left_out_and_missing_tasks_refused() -> None:
     holed = [np.append(scores, np.nan) for scores in OURS]
-    assert many.summary(holed) == many.summary(OURS)
+    assert many.aggregate_scores(holed) == many.aggregate_scores(OURS)
     with pytest.raises(ValueError, match="no score of task 1"):
         many.task_iqm([np.ones(3), np.array([np.nan]), np.ones(2)])
     with pytest.raises(ValueError, match="no task"):
@@ -160,13 +161,13 @@ def test_missing_seeds_are_left_out_and_missing_tasks_refused() -> None:
 
 def test_normalising_puts_low_at_0_and_high_at_1() -> None:
     returns = [np.array([-30.0, -5.0, -17.5]), np.array([[0.0, 20.0], [25.0, 5.0]])]
-    first, second = many.normalise(returns, [-30, 0], [-5, 20])
+    first, second = many.normalise_scores(returns, [-30, 0], [-5, 20])
     assert first.tolist() == [0, 1, 0.5]
     assert second.tolist() == [[0, 1], [1.25, 0.25]]
     with pytest.raises(ValueError, match="low must be less than high"):
-        many.normalise(returns, [-30, 20], [-5, 20])
+        many.normalise_scores(returns, [-30, 20], [-5, 20])
     with pytest.raises(ValueError):
-        many.normalise(returns, [-30], [-5])
+        many.normalise_scores(returns, [-30], [-5])
 
 
 # Probability of improvement ------------------------------------------------------------------
@@ -194,7 +195,7 @@ def test_improvement_over_itself_and_over_other_tasks() -> None:
     assert many.improvement_over_tasks(OURS, OURS).centre == 0.5
     one = many.improvement_over_tasks(OURS[:1], THEIRS[:1])
     assert one == stats.improvement(OURS[0], THEIRS[0])
-    with pytest.raises(ValueError, match="not the same tasks: 6 of ours, 5 of theirs"):
+    with pytest.raises(ValueError, match="the numbers of tasks differ: 6 and 5"):
         many.improvement_over_tasks(OURS, THEIRS[:-1])
 
 
@@ -263,7 +264,7 @@ def test_sample_efficiency_needs_every_task_at_a_point() -> None:
     assert band.centre[1] == 1 and band.low[1] < 1 < band.high[1]
     with pytest.raises(ValueError, match=r"\(seeds, 3 steps\)"):
         many.sample_efficiency([0, 1, 2], [full])
-    with pytest.raises(ValueError, match="one a task"):
+    with pytest.raises(ValueError, match="one per task"):
         many.sample_efficiency([0, 1], [])
 
 
@@ -379,9 +380,13 @@ def test_smac_win_rate_of_unfinished_runs() -> None:
 def make(path: Path, wins: bool = False, finished: bool = True, **settings: Any) -> Path:
     """A run of two seeds with evaluations at steps 0, 200 and 400; seed 1 returns one more."""
     path.mkdir(parents=True)
-    told = {"task": "mpe/simple_spread", "variant": "default", "algorithm": "fp3o"}
-    told |= {"sharing": "partial", **settings}
-    (path / "config.json").write_text(json.dumps({"format": 1, "settings": told}))
+    settings = {
+        "task": "mpe/simple_spread", "variant": "default", "algorithm": "fp3o",
+        "sharing": "partial", **settings,
+    }  # fmt: skip
+    row = algorithm_row(settings["algorithm"])
+    config = {"format": 2, "settings": settings, "algorithm": row}
+    (path / "config.json").write_text(json.dumps(config))
     rows: list[dict[str, Any]] = []
     for iteration in range(5):
         for seed in range(2):
@@ -394,9 +399,9 @@ def make(path: Path, wins: bool = False, finished: bool = True, **settings: Any)
     times = [{"step": 100 * k, "seconds": 1.5 * k} for k in range(1, 5)]
     (path / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in times))
     if finished:
-        ends = {"outcomes": {"won": 0.5, "dead_allies": 1.0}} if wins else {}
+        ends = {"episode_metrics": {"won": 0.5, "dead_allies": 1.0}} if wins else {}
         best = [{"seed": seed, "step": 400, "return": 3.5 + seed, **ends} for seed in range(2)]
-        results = {"format": 1, "steps": 400, "last": best, "best": best}
+        results = {"format": 2, "steps": 400, "last": best, "best": best}
         (path / "results.json").write_text(json.dumps(results))
     return path
 
@@ -459,5 +464,5 @@ def test_export_names_are_unique_and_without_commas(tmp_path: Path) -> None:
     assert list(named) == ["FP3O (gate=false; stages=1) · partial"]
     one, two = make(tmp_path / "b", actor_lr=1e-3), make(tmp_path / "c", actor_lr=2e-3)
     assert len(marl_eval(read_runs([one, two]))["mpe"]["simple_spread"]) == 2
-    with pytest.raises(ValueError, match="read them together"):
+    with pytest.raises(ValueError, match="distinct labels"):
         marl_eval([*read_runs([one]), *read_runs([two])])

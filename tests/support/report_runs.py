@@ -1,4 +1,4 @@
-"""TODO."""
+"""Small run directories for tests of reports and experiments, and a reader of HTML pages."""
 
 import json
 from html.parser import HTMLParser
@@ -7,42 +7,58 @@ from typing import Any
 
 from fp3o.reports import report
 
-
-def fought(won: float) -> dict[str, float]:
-    """What battles ended with, as runs write it down."""
-    return {"won": won, "dead_allies": 5 - 3 * won, "dead_enemies": 2 + 6 * won}
-
-
 RETURNS = (-5.0, -5.2, -4.8, -5.4, -5.1)
-
-
-REFERENCES = {
-    "random": {"return": -34.2, "stderr": 0.6, "episodes": 1000},
-    "still": {"return": -29.4, "stderr": 0.5, "episodes": 1000},
-    "blind": {"return": -10.1, "stderr": 0.16, "episodes": 1000},
-    "planner": {"return": -4.5, "stderr": 0.12, "episodes": 1000},
-}
-
 
 WINS = (0.95, 0.9, 0.96, 0.88, 0.98)
 
+COLOURS = {"fp3o": "#d55e00", "mappo": "#0072b2", "happo": "#009e73"}
 
-SCRIPTS = {
-    name: {"return": back, "stderr": 0.05, "episodes": 1000, "outcomes": fought(won)}
-    for name, back, won in (
-        ("random", 2.0, 0.0), ("nearest", 9.5, 0.31), ("focus", 12.0, 0.62), ("kite", 11.0, 0.7)
+
+def battle_metrics(won: float) -> dict[str, float]:
+    """Episode metrics of a battle, as runs record them."""
+    return {"won": won, "dead_allies": 5 - 3 * won, "dead_enemies": 2 + 6 * won}
+
+
+BASELINES = {
+    name: {"return": value, "stderr": error, "episodes": 1000, "title": title, "summary": title}
+    for name, title, value, error in (
+        ("random", "random actions", -34.2, 0.6), ("still", "standing still", -29.4, 0.5),
+        ("blind", "best blind policy", -10.1, 0.16), ("planner", "planner", -4.5, 0.12),
     )
 }  # fmt: skip
+"""Baselines of a particle task."""
+
+SCRIPTS = {
+    name: {
+        "return": value, "stderr": 0.05, "episodes": 1000, "title": title,
+        "summary": f"{title}, a script", "episode_metrics": battle_metrics(won),
+    }
+    for name, title, value, won in (
+        ("random", "random actions", 2.0, 0.0), ("nearest", "attack the nearest", 9.5, 0.31),
+        ("focus", "focus fire", 12.0, 0.62), ("kite", "kiting", 11.0, 0.7),
+    )
+}  # fmt: skip
+"""Baselines of a battle."""
+
+
+def algorithm_row(text: str) -> dict[str, Any]:
+    """The algorithm as `config.json` records it."""
+    name, _, changes = text.partition(":")
+    title = {"coppo": "CoPPO"}.get(name) or (name.upper() if name.isalnum() else name)
+    row = {"name": name, "changes": changes, "title": title, "summary": "", "fields": {}}
+    return row | {"colour": COLOURS.get(name, ""), "gated": name == "fp3o"}
 
 
 def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) -> dict[str, Any]:
     """A line of metrics.jsonl of an algorithm with two stages."""
     stages = [[0.01 * (1 + i + s) for i in range(agents)] for s in range(2)]
+    quantiles = [[0.0, 0.01 * (s + 1), 0.02 * (s + 1), 0.04, 0.05] for s in range(agents)]
     return {
         "iteration": iteration, "step": 3200 * iteration, "seed": seed, "episode_return": value - 1,
         "episode_length": 25.0, "episodes": 128, "kl": stages, "entropy": stages,
-        "clip_fraction": [0.1, 0.2], "gate": [True, iteration % 2 == 0],
-        "condition_new": [3.0, 2.0], "condition_old": [1.0, 2.0],
+        "clip_fraction": [0.1, 0.2], "gate": [True, iteration % 2 == 0], "actor_steps": 8,
+        "condition_gap": [2.0, 0.0], "condition_holds": iteration % 2 == 0,
+        "condition_matches": True, "kl_quantiles": quantiles, "product_variance": [0.1, 0.2],
         "effective_sample_size": [0.9, None], "value_loss": [0.5, 0.0], **more,
     }  # fmt: skip
 
@@ -51,63 +67,67 @@ def make(
     path: Path,
     returns: tuple[float, ...] = RETURNS,
     finished: bool = True,
-    references: dict[str, Any] | None = None,
+    baselines: dict[str, Any] | None = None,
     iterations: int = 12,
     plain: bool = False,
     wins: tuple[float, ...] = (),
+    row: dict[str, Any] | None = None,
+    agents: int = 2,
     **settings: Any,
 ) -> Path:
     """A small run directory: every seed learns from -30 to its return; `plain`: no diagnostics.
 
-    With `wins` the episodes are battles.
+    With `wins` the episodes are battles. `row` replaces the recorded algorithm.
     """
     path.mkdir(parents=True)
-    told = {
+    settings = {
         "task": "mpe/simple_reference", "variant": "default", "algorithm": "fp3o",
         "sharing": "partial", "steps": 38400, "seeds": len(returns), "num_envs": 128, "rollout": 25,
-        "actor_lr": 7e-4, "hidden": [64, 64], "agent_id": False, "sequence_length": None, **settings,
+        "actor_lr": 7e-4, "hidden": [64, 64], "agent_id": False, "sequence_length": None,
+        **settings,
     }  # fmt: skip
     config = {
-        "format": 1, "settings": told, "agents": 2, "versions": {"fp3o": "0.1.0", "jax": "0.10.2"},
-        "commit": None, "device": "cpu", "created": "2026-11-15", "command": "fp3o train",
+        "format": 2, "settings": settings, "agents": agents, "commit": None, "device": "cpu",
+        "versions": {"fp3o": "0.1.0", "jax": "0.10.2"}, "created": "2026-11-15",
+        "algorithm": row or algorithm_row(settings["algorithm"]), "command": "fp3o train",
     }  # fmt: skip
     (path / "config.json").write_text(json.dumps(config))
     rows = []
     for k in range(iterations + 1):
         for seed, end in enumerate(returns):
             value = -30 + (end + 30) * k / iterations
-            judged = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
+            evaluation = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
             if wins:
-                ends = fought(wins[seed] * k / iterations)
-                judged |= {f"eval_{name}": end for name, end in ends.items()}
-                judged |= {f"episode_{name}": end if k > 1 else None for name, end in ends.items()}
-            place = {"iteration": k, "step": 3200 * k, "seed": seed, **judged}
-            short = place | ({"episode_return": value - 1} if k else {})
-            rows.append(short if plain or k == 0 else line(k, seed, value, **judged))
+                ends = battle_metrics(wins[seed] * k / iterations)
+                evaluation |= {f"eval_{name}": end for name, end in ends.items()}
+                ends = {f"episode_{name}": end if k > 1 else None for name, end in ends.items()}
+                evaluation |= ends
+            short = {"iteration": k, "step": 3200 * k, "seed": seed, **evaluation}
+            short |= {"episode_return": value - 1} if k else {}
+            full = line(k, seed, value, agents, **evaluation)
+            rows.append(short if plain or k == 0 else full)
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if finished:
         last = [
-            {"seed": seed, "return": end, "std_param": 3.9, "stderr": 0.12}
+            {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
             for seed, end in enumerate(returns)
         ]
-        last = [
-            row | ({"outcomes": fought(won)} if wins else {})
-            for row, won in zip(last, wins or returns, strict=True)
-        ]
+        for entry, won in zip(last, wins, strict=False):
+            entry["episode_metrics"] = battle_metrics(won)
         results = {
-            "format": 1, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
+            "format": 2, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
             "steps_per_second": 24900.0, "evaluation": {"episodes": 1000, "deterministic": True},
-            "last": last, "best": [{**row, "step": 35200} for row in last],
-            "references": REFERENCES if references is None else references,
+            "last": last, "best": [{**entry, "step": 35200} for entry in last],
+            "baselines": BASELINES if baselines is None else baselines,
         }  # fmt: skip
         (path / "results.json").write_text(json.dumps(results))
     return path
 
 
 class Page(HTMLParser):
-    """Reads a page as a browser would: tags must match, text and addresses are collected.
+    """A parsed page: tags must match; text, addresses and scripts are collected.
 
-    `words` is what people see, `scripts` what programs see.
+    `words` is the visible text, `scripts` the content of script elements.
     """
 
     def __init__(self, text: str):
@@ -147,17 +167,18 @@ class Page(HTMLParser):
             self.words += data
 
     def curves(self) -> dict[str, Any]:
-        """What the script draws."""
+        """Data of the script."""
         data, _ = self.scripts
         return json.loads(data)
 
 
 def written(paths: list[Path], folder: Path) -> tuple[str, Page]:
+    """A report about some runs: its text and the parsed page."""
     text = report(paths, folder / "report.html", figures=False).read_text()
     return text, Page(text)
 
 
 def battle(path: Path, wins: tuple[float, ...] = WINS, **more: Any) -> Path:
-    """A run on a task that can be won."""
+    """A run on a task with wins."""
     returns = tuple(4 + 15 * won for won in wins)
-    return make(path, returns, **{"wins": wins, "references": SCRIPTS, "task": "smac/3m"} | more)
+    return make(path, returns, **{"wins": wins, "baselines": SCRIPTS, "task": "smac/3m"} | more)

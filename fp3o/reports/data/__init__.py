@@ -1,1 +1,1 @@
-"""TODO."""
+"""Run directories as data: settings, metrics, final evaluations, timing."""

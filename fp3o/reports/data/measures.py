@@ -1,4 +1,4 @@
-"""What episodes end with: the return, and the outcomes that some tasks have beside it."""
+"""Quantities measured per episode: the return, and the episode metrics of a task."""
 
 import math
 from collections.abc import Mapping
@@ -6,59 +6,59 @@ from typing import Any, NamedTuple
 
 
 class Measure(NamedTuple):
-    """A number of an episode: its key in the files of a run, and how people read it."""
+    """A quantity measured per episode: its key in the files of a run and how it is displayed."""
 
     name: str
     title: str
-    """What a figure or a table calls it."""
+    """Title in figures and tables."""
     axis: str
-    """What an axis calls it."""
+    """Label of an axis."""
     scale: float = 1.0
-    """From the files' numbers to those that are shown."""
+    """Factor from the numbers in the files to those displayed."""
     unit: str = ""
-    """Written behind a number."""
-    ends: tuple[float, float] = (-math.inf, math.inf)
-    """The least and the most it can be, as shown."""
+    """Written after a number."""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    """Smallest and largest possible value, as displayed."""
 
     @property
-    def share(self) -> bool:
+    def is_rate(self) -> bool:
         """Whether it is the share of episodes in which something happened."""
-        return math.isfinite(self.ends[1])
+        return math.isfinite(self.bounds[1])
 
-    def of(self, row: Mapping[str, Any]) -> float:
-        """The number in a row of `results.json`; NaN: the row has none."""
-        rows = row if self.name == "return" else row.get("outcomes") or {}
-        value = rows.get(self.name)
+    def value(self, row: Mapping[str, Any]) -> float:
+        """The number in a row of `results.json`; NaN if the row has none."""
+        numbers = row if self.name == "return" else row.get("episode_metrics") or {}
+        value = numbers.get(self.name)
         return self.scale * value if isinstance(value, int | float) else math.nan
 
-    def error(self, row: Mapping[str, Any], episodes: int) -> float:
-        """Its standard error over the episodes of a row of `results.json`; NaN: not known."""
+    def standard_error(self, row: Mapping[str, Any], episodes: int) -> float:
+        """Standard error over the episodes of a row of `results.json`; NaN if unknown."""
         if self.name == "return":
             return math.nan if row.get("stderr") is None else float(row["stderr"])
-        if not self.share or not episodes:
+        if not self.is_rate or not episodes:
             return math.nan
-        # Four more episodes, half of them won: a team that won all has an error, too.
-        share = (self.of(row) / self.scale * episodes + 2) / (episodes + 4)
-        return self.scale * math.sqrt(share * (1 - share) / (episodes + 4))
+        # Agresti-Coull: two more successes and two more failures, so that 100 % has an error too.
+        rate = (self.value(row) / self.scale * episodes + 2) / (episodes + 4)
+        return self.scale * math.sqrt(rate * (1 - rate) / (episodes + 4))
 
 
 RETURN = Measure("return", "Return", "return per agent")
 
-WON = Measure("won", "Win rate", "battles won", 100.0, " %", (0.0, 100.0))
+WIN_RATE = Measure("won", "Win rate", "battles won", 100.0, " %", (0.0, 100.0))
 
 MEASURES = {
     measure.name: measure
     for measure in (
         RETURN,
-        WON,
+        WIN_RATE,
         Measure("dead_allies", "Dead allies", "dead allies at the end of a battle"),
         Measure("dead_enemies", "Dead enemies", "dead enemies at the end of a battle"),
     )
 }
-"""The numbers that have names here."""
+"""Measures with a title of their own; others are titled by their key."""
 
 
-def measure(name: str) -> Measure:
-    """A number by its key; an outcome without a name here is called by its key."""
-    words = name.replace("_", " ")
-    return MEASURES.get(name) or Measure(name, words.capitalize(), words)
+def find_measure(name: str) -> Measure:
+    """A measure by its key; an unknown key becomes its own title."""
+    title = name.replace("_", " ")
+    return MEASURES.get(name) or Measure(name, title.capitalize(), title)

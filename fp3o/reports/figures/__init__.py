@@ -1,1 +1,1 @@
-"""TODO."""
+"""Figures drawn with matplotlib: results, learning curves, diagnostics."""

@@ -1,11 +1,11 @@
-"""What all figures share: style, colours of runs, axes, reference lines, saving."""
+"""Shared by all figures: style, line styles of runs, axes, baselines, legends, saving."""
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -15,20 +15,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from fp3o.reports.data.record import RunRecord, Series
-from fp3o.reports.data.scores import Reference
-from fp3o.reports.figures.style import FAINT, GRID, INK, LINES, PALETTE
+from fp3o.reports.data.scores import Baseline
+from fp3o.reports.figures.style import FAINT, GRID, INK, LINES, NEUTRAL, PALETTE
 from fp3o.reports.phrasing import count_text, number_text, short
 
-POINTS = 150
-"""A line has at most so many points; more cannot be seen and make the page heavy."""
+MAX_POINTS = 150
+"""Largest number of points per line; more would be invisible and enlarge the page."""
 
 PANEL = (5.2, 3.5)
-"""Inches of a panel: text of 9 points is readable on a phone and not huge on a wide screen."""
+"""Size of a panel in inches: 9-point text is readable on a phone and on a wide screen."""
 
 DASHED = (0, (4, 3))
-"""Reference lines."""
+"""Dashes of baselines."""
 
-RULES: dict[Any, Any] = {
+RC_PARAMS: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GRID,
     "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.axisbelow": True, "axes.grid": True,
@@ -37,131 +37,151 @@ RULES: dict[Any, Any] = {
     "legend.frameon": False, "lines.linewidth": 1.8, "lines.solid_capstyle": "round",
     "svg.fonttype": "none", "svg.hashsalt": "fp3o", "pdf.fonttype": 42, "text.parse_math": False,
 }  # fmt: skip
-"""Our style. Names of runs may hold any sign: a dollar must not begin a formula."""
+"""Style of all figures. Labels may contain any character: `$` must not start a formula."""
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Our style, while a figure is drawn or saved and not longer."""
-    with matplotlib.rc_context(RULES), warnings.catch_warnings():
-        # A name in a script that the font lacks shows boxes; that is no reason to fail.
+def figure_style() -> Iterator[None]:
+    """Context with the style of all figures."""
+    with matplotlib.rc_context(RC_PARAMS), warnings.catch_warnings():
+        # Characters that the font lacks are drawn as boxes; that is no reason to fail.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
 
 
-def laid_out(figure: Figure) -> Figure:
-    """The figure with its automatic layout done: once is enough for all files it is saved to."""
+def apply_layout(figure: Figure) -> Figure:
+    """Run the automatic layout once, instead of once per file the figure is saved to."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
 
 
-def save(figure: Figure, stem: str | Path) -> list[Path]:
-    """Write `stem.png` and `stem.pdf`; the same data give the same bytes."""
+def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+    """Write `stem.png` and `stem.pdf`; equal data give equal bytes."""
     stem = Path(stem)
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf")]
-    with styled():
+    with figure_style():
         figure.savefig(paths[0], dpi=150, facecolor="white")
         figure.savefig(paths[1], metadata={"CreationDate": None})
     return paths
 
 
-def colours(runs: Sequence[RunRecord]) -> list[tuple[str, Any]]:
-    """Colour and dashes of each run: a colour an algorithm, dashes where one has several runs.
+class LineStyle(NamedTuple):
+    """How a run is drawn."""
 
-    Runs of a single algorithm have a colour each: there the algorithm tells nothing apart.
+    colour: str
+    dashes: Any
+
+
+def line_styles(runs: Sequence[RunRecord]) -> list[LineStyle]:
+    """A colour per algorithm, and dashes where one algorithm has several runs.
+
+    Runs of a single algorithm get a colour each: there the algorithm would not distinguish them.
     """
-    families = [run.family for run in runs]
-    if len(set(families)) == 1 < len(runs):
-        order = [PALETTE[families[0] if families[0] in PALETTE else ""][0]]
-        order += [light for light, _ in PALETTE.values() if light not in order]
+    titles = [run.algorithm_title for run in runs]
+    if len(set(titles)) == 1 < len(runs):
+        order = [*dict.fromkeys([run_colour(runs[0]), *PALETTE])]
         size = len(order)
-        return [(order[k % size], LINES[k // size % len(LINES)]) for k in range(len(runs))]
+        return [LineStyle(order[k % size], LINES[k // size % len(LINES)]) for k in range(len(runs))]
     return [
-        (PALETTE.get(name, PALETTE[""])[0], LINES[families[:k].count(name) % len(LINES)])
-        for k, name in enumerate(families)
+        LineStyle(run_colour(run), LINES[titles[:k].count(run.algorithm_title) % len(LINES)])
+        for k, run in enumerate(runs)
     ]
 
 
-def thinned(series: Series) -> Series:
-    """At most `POINTS` points: the mean of neighbours, seed by seed."""
+def run_colour(run: RunRecord) -> str:
+    """Colour of a run's algorithm."""
+    return run.colour or NEUTRAL
+
+
+def thin_series(series: Series) -> Series:
+    """At most `MAX_POINTS` points: means of neighbours, per seed."""
     size = series.step.size
-    if size <= POINTS:
+    if size <= MAX_POINTS:
         return series
-    edges = np.linspace(0, size, POINTS + 1).astype(int)[:-1]
-    there = np.isfinite(series.value)
-    total = np.add.reduceat(np.where(there, series.value, 0.0), edges, axis=1)
-    count = np.add.reduceat(there, edges, axis=1, dtype=int)
+    edges = np.linspace(0, size, MAX_POINTS + 1).astype(int)[:-1]
+    known = np.isfinite(series.value)
+    total = np.add.reduceat(np.where(known, series.value, 0.0), edges, axis=1)
+    count = np.add.reduceat(known, edges, axis=1, dtype=int)
     value = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     step = np.add.reduceat(series.step, edges) / np.diff([*edges, size])
     return Series(step, value)
 
 
-def over_steps(axis: Axes) -> None:
-    """Environment steps along the bottom: 0, 500k, 1M. To be called after drawing."""
+def format_steps(axis: Axes) -> None:
+    """Format the x axis as environment steps (0, 500k, 1M); call it after drawing."""
     axis.xaxis.set_major_formatter(FuncFormatter(lambda step, _: count_text(step)))
     axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axis.margins(x=0.02)
     axis.set_xlim(left=0)
 
 
-def in_percent(axis: Axis) -> None:
-    """A share from 0 to 100 %, with room for lines at its ends."""
+def format_percent(axis: Axis) -> None:
+    """Format an axis as percent, with ticks every 20 %."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
     axis.set_major_locator(MultipleLocator(20))
 
 
-def shown(references: Sequence[Reference]) -> list[Reference]:
-    """Those that are drawn: standing still stays in the table, it teaches little."""
-    return [reference for reference in references if reference.name != "still"]
-
-
-def reference_lines(
-    axis: Axes, references: Sequence[Reference], labelled: bool, unit: str = ""
+def baseline_lines(
+    axis: Axes, baselines: Sequence[Baseline], labelled: bool, unit: str = ""
 ) -> None:
-    """Dashed lines across, their labels at the right edge; an arrow where one is off the axis."""
-    drawn = shown(references)
+    """Horizontal dashed lines, labelled at the right edge; an arrow for those off the axis."""
     bottom, top = axis.get_ylim()
-    places = [min(max((item.value - bottom) / (top - bottom), 0.0), 1.0) for item in drawn]
-    for item, height in zip(drawn, spread(places, 0.065), strict=True):
+    heights = [min(max((item.value - bottom) / (top - bottom), 0.0), 1.0) for item in baselines]
+    for item, height in zip(baselines, spread_labels(heights, 0.065), strict=True):
         arrow = "↓ " if item.value < bottom else "↑ " if item.value > top else ""
         if not arrow:
             axis.axhline(item.value, color=FAINT, lw=0.9, ls=DASHED, zorder=1.5)
         if labelled:
-            words = f"{arrow}{short(item.name, 16)} {signed(item.value)}{unit}"
+            text = f"{arrow}{short(item.name, 16)} {signed(item.value)}{unit}"
             axis.text(
-                1.015, height, words, color=FAINT, fontsize=8, va="center", transform=axis.transAxes
+                1.015, height, text, color=FAINT, fontsize=8, va="center", transform=axis.transAxes
             )
 
 
-def reference_columns(axis: Axes, references: Sequence[Reference], unit: str = "") -> None:
-    """Dashed lines upwards, their labels on top; an arrow where one is off the axis.
+def baseline_columns(axis: Axes, baselines: Sequence[Baseline], unit: str = "") -> None:
+    """Vertical dashed lines, labelled on top; an arrow for those off the axis.
 
-    Equal references share a label: pushed apart, theirs would stand beside the line.
+    Baselines with equal values share a label: spread apart, labels would miss the line.
     """
-    drawn = {signed(item.value): item.value for item in shown(references)}
+    values = {signed(item.value): item.value for item in baselines}
     left, right = axis.get_xlim()
-    places = [min(max((value - left) / (right - left), 0.0), 1.0) for value in drawn.values()]
-    for (text, value), place in zip(drawn.items(), spread(places, 0.14), strict=True):
-        off = "← " if value < left else "→ " if value > right else ""
-        if not off:
+    places = [min(max((value - left) / (right - left), 0.0), 1.0) for value in values.values()]
+    for (number, value), place in zip(values.items(), spread_labels(places, 0.14), strict=True):
+        arrow = "← " if value < left else "→ " if value > right else ""
+        if not arrow:
             axis.axvline(value, color=FAINT, lw=0.9, ls=DASHED, zorder=1)
-        names = [short(x.name, 16) for x in shown(references) if signed(x.value) == text]
-        words = f"{fill(', '.join(names), 16)}\n{off}{text}{unit}"
+        names = [short(item.name, 16) for item in baselines if signed(item.value) == number]
+        text = f"{fill(', '.join(names), 16)}\n{arrow}{number}{unit}"
         axis.text(
-            place, 1.01, words, color=FAINT, fontsize=8, ha="center", va="bottom",
+            place, 1.01, text, color=FAINT, fontsize=8, ha="center", va="bottom",
             transform=axis.transAxes,
         )  # fmt: skip
 
 
+def figure_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend below all panels, in as many columns as fit."""
+    handles = {
+        label: handle
+        for axis in axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    if handles:
+        columns = figure.get_figwidth() / (0.45 + 0.075 * max(map(len, handles)))
+        figure.legend(
+            list(handles.values()), list(handles), loc="outside lower center", fontsize=8,
+            ncols=max(1, min(int(columns), len(handles))), handlelength=1.6, columnspacing=1.4,
+        )  # fmt: skip
+
+
 def signed(value: float) -> str:
-    """A number with a true minus sign, as on the axes."""
+    """A number with a typographic minus sign, as on the axes."""
     return number_text(value).replace("-", "−")
 
 
-def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Ascending places pushed apart until neighbours are `gap` away: labels do not overlap."""
+def spread_labels(places: Sequence[float], gap: float) -> list[float]:
+    """Move ascending positions apart until neighbours are `gap` away: labels must not overlap."""
     moved = list(places)
     for _ in range(100):
         for k in range(1, len(moved)):

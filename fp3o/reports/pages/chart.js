@@ -1,7 +1,7 @@
-// Learning curves that answer to the pointer: drawn from the data in the page, in its colours.
+// Interactive learning curves, drawn from the data embedded in the page, in its colours.
 //
-// Names come from run directories and may hold anything: they are put in as text, never as HTML.
-// Without this program the page shows figures; it puts its charts in their places.
+// Names come from run directories and may contain anything: they are inserted as text, never as HTML.
+// Without this script the page shows static figures, which the charts replace.
 (() => {
   "use strict";
 
@@ -10,15 +10,15 @@
   const { runs, metrics, charts } = JSON.parse(source.textContent);
 
   const KINDS = ["task", "sharing", "algorithm"];
-  const SHOW = { bands: "95 % bands", seeds: "single seeds", whole: "whole range" };
-  const CROWDED = 3; // with more runs than this in a chart, single seeds hide what counts
-  const PACKED = 8; // and with more than this, bands do
+  const SHOW = { bands: "95 % bands", seeds: "single seeds", whole: "full range" };
+  const CROWDED = 3; // with more runs than this per chart, single seeds are hidden at first
+  const PACKED = 8; // and with more than this, bands too
   const LISTED = 24; // rows of a tooltip
-  const ROOM = 3; // percent points beyond the ends of a share's axis: lines at 0 and 100 are whole
+  const MARGIN = 3; // percent points beyond 0 and 100 % on the axis of a rate
 
   const state = {
     off: Object.fromEntries([...KINDS, "metric"].map((kind) => [kind, new Set()])),
-    hidden: new Set(), // places of runs whose name was clicked
+    hidden: new Set(), // indices of runs whose name was clicked
     bands: charts.every((chart) => chart.curves.length <= PACKED),
     seeds: charts.every((chart) => chart.curves.length <= CROWDED),
     whole: false,
@@ -33,7 +33,7 @@
     return made;
   }
 
-  // A browser knows the address of SVG's namespace: this way the page holds no address at all.
+  // The browser provides SVG's namespace, so that the page contains no address.
   const template = document.createElement("template");
   template.innerHTML = "<svg></svg>";
   const namespace = template.content.firstChild.namespaceURI;
@@ -46,7 +46,7 @@
     return made;
   }
 
-  const tint = (made, curve) => made.style.setProperty("--hue", `var(${curve.colour})`);
+  const tint = (made, curve) => made.style.setProperty("--hue", curve.colour);
 
   // Numbers ------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@
     return String(Number(count.toPrecision(3)));
   }
 
-  // A number with the digits that its spread supports; three significant ones without it.
+  // A number with the digits that its spread supports; without a spread, three digits.
   function numberText(value, spread) {
     const known = spread > 0;
     const scale = known ? spread : Math.abs(value) / 10;
@@ -85,7 +85,7 @@
     return found;
   }
 
-  // The place in ascending `values` that is nearest to `value`.
+  // Index of the element of ascending `values` nearest to `value`.
   function nearest(values, value) {
     let [low, high] = [0, values.length - 1];
     while (high - low > 1) {
@@ -96,43 +96,47 @@
     return value - values[low] <= values[high] - value ? low : high;
   }
 
-  // What is to be seen -------------------------------------------------------------------------
+  // Visibility ---------------------------------------------------------------------------------
 
   const passes = (curve) => KINDS.every((kind) => !state.off[kind].has(runs[curve.run][kind]));
   const drawn = (curve) => passes(curve) && !state.hidden.has(curve.run) && curve.step.length > 0;
   const wanted = (chart) => !state.off.metric.has(chart.metric) && chart.curves.some(passes);
   const titleOf = (chart) => metrics[chart.metric].title + (chart.title && `, ${chart.title}`);
 
-  // Charts of one task and metric have the same scales, so that they can be compared.
+  // Charts of one task and metric share their scales.
   function kin(chart) {
     const same = (other) => other.task === chart.task && other.metric === chart.metric;
     return charts.filter(same).flatMap((other) => other.curves.filter(drawn));
   }
 
-  // Ends of the value axis: the runs after their beginning and the references; random actions only
-  // where they are not so far off that they would squeeze the rest.
+  // Limits of the value axis: the runs after the start of training, the baselines above them and
+  // just below them; lower ones until one is so far below that it would compress the rest.
   function ends(chart, curves) {
     const fixed = metrics[chart.metric].ends;
-    if (fixed) return [fixed[0] - ROOM, fixed[1] + ROOM];
+    if (fixed) return [fixed[0] - MARGIN, fixed[1] + MARGIN];
     const spans = curves.map((curve) => (state.whole ? curve.whole : curve.late)).filter(Boolean);
-    const marks = chart.references.filter(([name]) => name !== "random").map((mark) => mark[1]);
-    const chance = chart.references.find(([name]) => name === "random");
-    let kept = [...spans.flat(), ...marks];
-    if (!kept.length) kept = chance ? [chance[1]] : [0, 1];
+    const marks = chart.baselines.map((mark) => mark[1]).sort((one, other) => other - one);
+    const floor = Math.min(...spans.flat());
+    let kept = [...spans.flat(), ...marks.filter((mark) => mark >= floor)];
+    if (!kept.length) kept = marks.length ? marks.slice(0, 1) : [0, 1];
     let [low, high] = [Math.min(...kept), Math.max(...kept)];
-    if (chance && (!marks.length || state.whole || chance[1] > low - 0.5 * (high - low)))
-      [low, high] = [Math.min(low, chance[1]), Math.max(high, chance[1])];
-    const more = 0.05 * (high - low) || 1;
-    return [low - more, high + more];
+    const below = marks.filter((mark) => mark < low);
+    for (const [k, mark] of below.entries()) {
+      const next = state.whole || (k === 0 && (below.length > 1 || marks.length === 1));
+      if (!next && mark < low - 0.5 * (high - low)) break;
+      low = mark;
+    }
+    const margin = 0.05 * (high - low) || 1;
+    return [low - margin, high + margin];
   }
 
-  // Where things are in a chart of this width: `x` and `y` turn steps and values into pixels.
+  // Geometry of a chart: `x` and `y` map steps and values to pixels.
   function layout(chart, width) {
     const curves = kin(chart);
     const [low, high] = ends(chart, curves);
     const longest = Math.max(1, ...curves.map((curve) => curve.step[curve.step.length - 1]));
-    const labels = chart.references.map((mark) => markText(chart, mark, "↓ "));
-    const beside = width >= 480 && labels.length > 0; // else the labels stand inside
+    const labels = chart.baselines.map((mark) => markText(chart, mark, "↓ "));
+    const beside = width >= 480 && labels.length > 0; // else the labels are inside
     const height = Math.round(Math.min(Math.max(0.62 * width, 230), 360));
     const box = { left: 46, top: 22, right: 10, bottom: 40 };
     if (beside) box.right = 10 + 6.8 * Math.max(...labels.map((text) => text.length));
@@ -162,9 +166,9 @@
       ...window, viewBox: Object.values(window).join(" "), class: "inside",
     });
     const seen = chart.curves.filter(drawn);
-    // The first name of the legend is on top.
+    // The first curve of the legend is drawn last, on top.
     for (const curve of [...seen].reverse()) drawCurve(inside, curve, view, seen.length > CROWDED);
-    drawReferences(svg, chart, view);
+    drawBaselines(svg, chart, view);
     if (!seen.length) drawNothing(svg, view);
     chart.pointer = shape(svg, "g", { class: "pointer" });
     point(chart, chart.at);
@@ -192,19 +196,19 @@
     return `${arrow}${short} ${numberText(value)}${metrics[chart.metric].unit}`;
   }
 
-  function drawReferences(svg, chart, view) {
+  function drawBaselines(svg, chart, view) {
     const { left, top, across, down } = view;
-    const marks = [...chart.references].sort((one, other) => other[1] - one[1]);
+    const marks = [...chart.baselines].sort((one, other) => other[1] - one[1]);
     const clip = (value) => Math.min(Math.max(view.y(value), top), top + down);
     const heights = spread(marks.map((mark) => clip(mark[1])), 13, top, top + down);
     const arrow = (value) => (value < view.low ? "↓ " : value > view.high ? "↑ " : "");
     for (const y of marks.filter((mark) => !arrow(mark[1])).map((mark) => view.y(mark[1])))
-      shape(svg, "line", { class: "reference", x1: left, x2: left + across, y1: y, y2: y });
+      shape(svg, "line", { class: "baseline", x1: left, x2: left + across, y1: y, y2: y });
     marks.forEach((mark, k) =>
       shape(svg, "text", labelPlace(view, heights[k]), markText(chart, mark, arrow(mark[1]))));
   }
 
-  // Beside the chart or inside. Curves rise: inside, they leave the upper left and the lower right.
+  // Beside the chart, or inside in its upper left or lower right, which rising curves leave free.
   function labelPlace({ left, top, across, down, beside }, height) {
     if (beside) return { x: left + across + 6, y: height + 4 };
     const y = height + (height < top + 16 ? 12 : -4);
@@ -213,7 +217,7 @@
       : { x: left + across - 2, y, class: "halo right" };
   }
 
-  // Ascending places pushed apart until neighbours are `gap` away, all between two ends.
+  // Moves ascending positions apart until neighbours are `gap` away, within two ends.
   function spread(places, gap, least, most) {
     const moved = [...places];
     for (let round = 0; round < 60; round++) {
@@ -229,7 +233,7 @@
   function drawCurve(parent, curve, view, crowded) {
     const group = shape(parent, "g", { class: "curve", "data-run": curve.run });
     tint(group, curve);
-    // The interval of two seeds is 13 times their distance: it would fill the chart.
+    // The interval of two seeds is 13 times their distance and would fill the chart.
     if (state.bands && curve.seeds.length > 2)
       shape(group, "path", { class: "band", d: bandPath(curve, view) });
     const seed = crowded ? "seed crowded" : "seed";
@@ -256,12 +260,12 @@
 
   // A line through the values; a missing one breaks it.
   function path(steps, values, view) {
-    let [words, broken] = ["", true];
+    let [path, broken] = ["", true];
     values.forEach((value, k) => {
-      if (value !== null) words += (broken ? "M" : "L") + spot(view, steps[k], value);
+      if (value !== null) path += (broken ? "M" : "L") + spot(view, steps[k], value);
       broken = value === null;
     });
-    return words;
+    return path;
   }
 
   function bandPath(curve, view) {
@@ -273,7 +277,7 @@
 
   // Pointing -----------------------------------------------------------------------------------
 
-  // Shows what the runs had reached at this step; null: nothing.
+  // Shows the values of the runs at a step; null hides them.
   function point(chart, step) {
     chart.at = step;
     chart.pointer.replaceChildren();
@@ -292,7 +296,7 @@
     placeTip(chart, x);
   }
 
-  // The nearest point of each run, the highest value first; runs that ended before have none.
+  // The nearest point per run, highest value first; runs that ended before have none.
   function rowsAt(chart, step) {
     const found = [];
     for (const curve of chart.curves.filter(drawn)) {
@@ -314,14 +318,14 @@
     chart.tip.replaceChildren(element("p", {}, head), element("table", {}, ...lines), ...more);
   }
 
-  // Beside the crosshair; in a narrow chart below it, or above, where it hides no curve.
+  // Beside the crosshair; in a narrow chart below or above it, where it covers no curve.
   function placeTip({ plot, tip, view }, x) {
     const { width: room, height: deep, top: above } = plot.getBoundingClientRect();
-    tip.style.left = 0; // its own width, not what is left of the chart's
+    tip.style.left = 0; // measure its full width
     const [wide, high, at] = [tip.offsetWidth, tip.offsetHeight, (x * room) / view.width];
     const narrow = wide > 0.4 * room;
     const left = narrow ? at - wide / 2 : at > room / 2 ? at - 14 - wide : at + 14;
-    const lowest = window.innerHeight - above - high - 4; // more would be out of sight
+    const lowest = window.innerHeight - above - high - 4; // keep it inside the window
     const top = !narrow ? 26 : deep > lowest && above >= high ? -high : deep;
     tip.style.left = `${Math.max(0, Math.min(left, room - wide))}px`;
     tip.style.top = `${Math.min(top, Math.max(lowest, -above))}px`;
@@ -360,7 +364,7 @@
     const { svg } = chart;
     svg.addEventListener("pointermove", (event) => pointAt(chart, event));
     svg.addEventListener("pointerdown", (event) => pointAt(chart, event));
-    // A finger leaves when it is lifted: what it asked for stays until the next tap elsewhere.
+    // Lifting a finger is no reason to hide the values: they stay until the next tap elsewhere.
     svg.addEventListener("pointerleave", (event) => {
       if (event.pointerType === "mouse") point(chart, null);
     });

@@ -1,6 +1,6 @@
-"""TODO."""
+"""Style sheet of the pages, for light and dark themes and for print."""
 
-from fp3o.reports.figures.style import variables
+from fp3o.reports.figures.style import css_variables
 
 CSS = """
 :root{color-scheme:light dark;--paper:#fff;--card:#f6f8fa;--ink:#1f2328;--faint:#656d76;
@@ -82,7 +82,7 @@ grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
 .plot .middle{text-anchor:middle}
 .plot .halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px}
 .rule{stroke:var(--grid);stroke-width:1}
-.reference{stroke:var(--faint);stroke-width:1;stroke-dasharray:5 4}
+.baseline{stroke:var(--faint);stroke-width:1;stroke-dasharray:5 4}
 .cross{stroke:var(--faint);stroke-width:1}
 .mean{fill:none;stroke:var(--hue);stroke-width:2;stroke-linejoin:round}
 .seed{fill:none;stroke:var(--hue);stroke-width:.8;opacity:.5}
@@ -116,5 +116,5 @@ padding:.1rem .4rem;border-radius:.3rem}
 --mark:#fff3cd;LIGHT}body{max-width:none;font-size:11px;padding:0}
 .grid{grid-template-columns:1fr 1fr}figure,tr,pre{break-inside:avoid}h2,h3{break-after:avoid}
 .scroll{overflow:visible}}
-""".replace("LIGHT", variables(False)).replace("DARK", variables(True))
-"""The page's style sheet."""
+""".replace("LIGHT", css_variables(dark=False)).replace("DARK", css_variables(dark=True))
+"""The style sheet."""

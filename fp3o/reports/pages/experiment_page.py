@@ -1,6 +1,6 @@
-"""The pages of an experiment: one to read, one for a documentation site, tables for a paper.
+"""Pages of an experiment: HTML to read, Markdown for a site, LaTeX tables for a paper.
 
-    write_exhibit(exhibit, Path("results/mpe"))
+    write_experiment_page(report, Path("results/mpe"))
 
 writes `report.html`, `results.md`, `tables.tex` and `figures/`.
 """
@@ -8,90 +8,90 @@ writes `report.html`, `results.md`, `tables.tex` and `figures/`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from fp3o.reports.data.record import RunRecord, arranged
-from fp3o.reports.data.scores import sections
+from fp3o.reports.data.labels import label_runs
+from fp3o.reports.data.record import RunRecord
+from fp3o.reports.data.scores import scores_by_task
 from fp3o.reports.experiment_report import CaptionedFigure, ExperimentReport, Failure, ResultTable
-from fp3o.reports.figures.canvas import save
-from fp3o.reports.pages.curves import learning_curves
-from fp3o.reports.pages.inline import rendered
-from fp3o.reports.pages.latex import tables
-from fp3o.reports.pages.markdown import markdown
-from fp3o.reports.pages.markup import Html, details, join, svg, table, tag
-from fp3o.reports.pages.results import MOST, results
+from fp3o.reports.figures.canvas import save_figure
+from fp3o.reports.pages.curves import curves_section
+from fp3o.reports.pages.document import Chapter, html_document
+from fp3o.reports.pages.inline import format_inline
+from fp3o.reports.pages.latex import latex_tables
+from fp3o.reports.pages.markdown import markdown_page
+from fp3o.reports.pages.markup import Html, details, html_table, inline_svg, join_html, tag
+from fp3o.reports.pages.results import MOST_RUNS, task_results
 from fp3o.reports.pages.run_page import (
-    Chapter,
-    caveats,
-    document,
-    insight,
-    origins,
-    settings,
-    with_names,
+    detail_chapters,
+    provenance_section,
+    score_notes,
+    settings_section,
+    with_prefixes,
 )
 from fp3o.reports.phrasing import reason_text
 
 
-def write_exhibit(exhibit: ExperimentReport, folder: Path) -> Path:
-    """Write all pages and figures of an exhibit; the path of the one to read.
+def write_experiment_page(report: ExperimentReport, folder: Path) -> Path:
+    """Write all pages and figures of an experiment and return the path of the HTML page.
 
     Args:
-        exhibit: what the experiment shows; it may lack runs, tables and figures.
+        report: the content; it may lack runs, tables and figures.
         folder: where `report.html`, `results.md`, `tables.tex` and `figures/` go.
     """
-    for picture in exhibit.pictures:
-        if not picture.name or Path(picture.name).name != picture.name:
-            raise ValueError(f"{picture.name!r} cannot be the name of a figure's file")
+    for figure in report.figures:
+        if not figure.name or Path(figure.name).name != figure.name:
+            raise ValueError(f"{figure.name!r} is not a valid file name for a figure")
     folder.mkdir(parents=True, exist_ok=True)
-    for picture in exhibit.pictures:
-        save(picture.figure, folder / "figures" / picture.name)
-    texts = {"results.md": markdown(exhibit), "tables.tex": tables(exhibit)}
-    texts["report.html"] = exhibit_page(exhibit)
+    for figure in report.figures:
+        save_figure(figure.figure, folder / "figures" / figure.name)
+    texts = {"results.md": markdown_page(report), "tables.tex": latex_tables(report)}
+    texts["report.html"] = experiment_page(report)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder / "report.html"
 
 
-def exhibit_page(exhibit: ExperimentReport) -> Html:
-    """The page to read: the verdict, its reasons, then every run."""
-    beginning = [
-        *_question(exhibit),
-        *_verdict(exhibit.verdict),
-        *_notes(exhibit.notes),
-        *_failures(exhibit.failures),
-        *_missing(exhibit.missing),
+def experiment_page(report: ExperimentReport) -> Html:
+    """The HTML page: verdict, tables and figures, then every run."""
+    introduction = [
+        *_question(report),
+        *_verdict(report.verdict),
+        *_notes(report.notes),
+        *_failures(report.failures),
+        *_missing(report.missing),
     ]
-    parts = [
-        Chapter("Tables", [piece for grid in exhibit.tables for piece in _grid(grid)]),
-        Chapter("Figures", [_picture(picture) for picture in exhibit.pictures]),
-        *_runs(exhibit.runs),
-        Chapter("To do it again", [*_again(exhibit), *origins(_named(exhibit.runs))]),
+    chapters = [
+        Chapter("Tables", [part for table in report.tables for part in _table(table)]),
+        Chapter("Figures", [_figure(figure) for figure in report.figures]),
+        *_run_chapters(report.runs),
+        Chapter("Reproduce", [*_command(report), *provenance_section(_labelled(report.runs))]),
     ]
-    return document(exhibit.title, beginning, parts)
+    return html_document(report.title, introduction, chapters)
 
 
-def words(text: str) -> Html:
-    """Text in which `**bold**` and code in backticks are shown as such."""
-    return Html(rendered(text, STYLES))
+def inline_html(text: str) -> Html:
+    """Text with `**bold**` and code in backticks as HTML."""
+    return Html(format_inline(text, _STYLES))
 
 
-STYLES = {
-    "plain": join,
+_STYLES = {
+    "plain": join_html,
     "bold": lambda text: tag("b", text),
     "code": lambda text: tag("code", text),
 }
 
 
-def _question(exhibit: ExperimentReport) -> list[Html]:
-    lines = {"Question": exhibit.question, "What the paper says": exhibit.claim}
-    return [tag("p", tag("b", f"{x}: "), words(text)) for x, text in lines.items() if text]
+def _question(report: ExperimentReport) -> list[Html]:
+    lines = {"Question": report.question, "Claim of the paper": report.claim}
+    return [tag("p", tag("b", f"{x}: "), inline_html(text)) for x, text in lines.items() if text]
 
 
 def _verdict(verdict: Sequence[str]) -> list[Html]:
-    lines = [tag("p", words(line), class_="lead") for line in verdict]
+    lines = [tag("p", inline_html(line), class_="lead") for line in verdict]
     return [tag("div", *lines, class_="verdict")] if lines else []
 
 
 def _notes(notes: Sequence[str]) -> list[Html]:
-    lines = [tag("li", words(note)) for note in notes]
+    lines = [tag("li", inline_html(note)) for note in notes]
     return [tag("ul", *lines, class_="note")] if lines else []
 
 
@@ -103,67 +103,68 @@ def _failures(failures: Sequence[Failure]) -> list[Html]:
 
 
 def _failure(failure: Failure) -> Html:
-    """What went wrong, in a line; all of a long error behind a heading."""
+    """The reason in one line; a longer error is collapsed behind a heading."""
     reason = reason_text(failure.error)
-    whole = tag("pre", failure.error)
-    more = [details("the whole error", whole)] if failure.error.strip() != reason else []
-    return tag("li", tag("b", failure.label), tag("pre", reason), *more)
+    full = [details("full error", tag("pre", failure.error))]
+    shown = full if failure.error.strip() != reason else []
+    return tag("li", tag("b", failure.label), tag("pre", reason), *shown)
 
 
 def _missing(missing: Sequence[str]) -> list[Html]:
     if not missing:
         return []
     labels = tag("ul", *(tag("li", label) for label in missing), class_="many")
-    title = f"Not run or not finished: {len(missing)}"
-    return [details(title, labels, opened=len(missing) <= MOST)]
+    title = f"Not run or unfinished: {len(missing)}"
+    return [details(title, labels, opened=len(missing) <= MOST_RUNS)]
 
 
-def _grid(grid: ResultTable) -> list[Html]:
-    rows = [[words(cell) for cell in row] for row in grid.rows]
-    shown = table([words(cell) for cell in grid.head], rows, words=range(grid.words))
-    heading = [tag("h3", words(grid.title))] if grid.title else []
-    caption = [tag("p", words(grid.caption), class_="small")] if grid.caption else []
-    return [*heading, shown, *caption]
+def _table(table: ResultTable) -> list[Html]:
+    rows = [[inline_html(cell) for cell in row] for row in table.rows]
+    head = [inline_html(cell) for cell in table.head]
+    heading = [tag("h3", inline_html(table.title))] if table.title else []
+    caption = [tag("p", inline_html(table.caption), class_="small")] if table.caption else []
+    body = html_table(head, rows, text_columns=range(table.text_columns))
+    return [*heading, body, *caption]
 
 
-def _picture(picture: CaptionedFigure) -> Html:
-    """A figure at its own size at most; a wide one may scroll, else a phone makes it too small."""
-    wide = picture.figure.get_figwidth()
-    least = f"min-width:{58 * wide:.0f}px;" if wide > 6 else ""
-    style = f"{least}max-width:{110 * wide:.0f}px"
-    drawn = tag("div", svg(picture.figure, picture.caption), style=style)
+def _figure(figure: CaptionedFigure) -> Html:
+    """A figure at most at its natural size; a wide one may scroll on a small screen."""
+    width = figure.figure.get_figwidth()
+    least = f"min-width:{58 * width:.0f}px;" if width > 6 else ""
+    style = f"{least}max-width:{110 * width:.0f}px"
+    image = tag("div", inline_svg(figure.figure, figure.caption), style=style)
     return tag(
         "figure",
-        tag("div", drawn, class_="scroll", tabindex="0"),
-        tag("figcaption", words(picture.caption)),
+        tag("div", image, class_="scroll", tabindex="0"),
+        tag("figcaption", inline_html(figure.caption)),
     )
 
 
-def _named(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The runs with labels: the experiment's own, or those of reports."""
-    return list(runs) if all(run.label for run in runs) else arranged(runs)
+def _labelled(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The runs with the experiment's labels, or with those of a report."""
+    return list(runs) if all(run.label for run in runs) else label_runs(runs)
 
 
-def _runs(runs: Sequence[RunRecord]) -> list[Chapter]:
-    """What a report would say about the runs: curves first, then run by run."""
-    named = _named(runs)
-    if not (parts := sections(named)):
+def _run_chapters(runs: Sequence[RunRecord]) -> list[Chapter]:
+    """The chapters of a report about the runs: curves first, then run by run."""
+    labelled = _labelled(runs)
+    if not (tasks := scores_by_task(labelled)):
         return []
-    pairs = with_names(parts)
-    tasks = [
-        details(part.task, *results(part, name, None), opened=len(parts) == 1)
-        for name, part in pairs
+    named = with_prefixes(tasks)
+    results = [
+        details(task.task, *task_results(task, prefix, None), opened=len(tasks) == 1)
+        for prefix, task in named
     ]
     return [
-        Chapter("Learning curves", learning_curves(pairs, None)),
-        Chapter("Run by run", [*caveats(named, parts), *tasks]),
-        *insight(pairs, None),
-        Chapter("Settings", settings(named)),
+        Chapter("Learning curves", curves_section(named, None)),
+        Chapter("All runs", [*score_notes(labelled, tasks), *results]),
+        *detail_chapters(named, None),
+        Chapter("Settings", settings_section(labelled)),
     ]
 
 
-def _again(exhibit: ExperimentReport) -> list[Html]:
-    told = {"scale": exhibit.scale, "machines": exhibit.machines, **exhibit.facts}
-    rows = [[name, words(text)] for name, text in told.items() if text]
-    facts = [table(["", ""], rows, words=(0, 1))] if rows else []
-    return [tag("pre", exhibit.command), *facts]
+def _command(report: ExperimentReport) -> list[Html]:
+    lines = {"scale": report.scale, "machines": report.machines}
+    rows = [[name, inline_html(text)] for name, text in lines.items() if text]
+    table = [html_table(["", ""], rows, text_columns=(0, 1))] if rows else []
+    return [tag("pre", report.command), *table]

@@ -1,27 +1,27 @@
-"""The little markup that words of an exhibit may have: `**bold**` and code in backticks."""
+"""Inline markup in the texts of an experiment: `**bold**` and code in backticks."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 Style = Callable[[str], str]
-"""From words to words in a format."""
+"""Text -> text in some format."""
 
 _MARKS = re.compile(r"\*\*(?P<bold>\S|\S.*?\S)\*\*|`(?P<code>[^`]+)`", re.DOTALL)
 
 
-def pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The text piece by piece: what it is (`plain`, `bold` or `code`), and its words."""
+def inline_spans(text: str) -> Iterator[tuple[str, str]]:
+    """Spans of a text: their style (`plain`, `bold` or `code`) and content."""
     end = 0
-    for found in _MARKS.finditer(text):
-        if found.start() > end:
-            yield "plain", text[end : found.start()]
-        kind = str(found.lastgroup)
-        yield kind, found[kind]
-        end = found.end()
+    for match in _MARKS.finditer(text):
+        if match.start() > end:
+            yield "plain", text[end : match.start()]
+        style = str(match.lastgroup)
+        yield style, match[style]
+        end = match.end()
     if end < len(text):
         yield "plain", text[end:]
 
 
-def rendered(text: str, styles: Mapping[str, Style]) -> str:
-    """The text with each piece in its style."""
-    return "".join(styles[kind](words) for kind, words in pieces(text))
+def format_inline(text: str, styles: Mapping[str, Style]) -> str:
+    """A text with each span in its style."""
+    return "".join(styles[style](content) for style, content in inline_spans(text))

@@ -1,97 +1,99 @@
-"""An exhibit as a page of Markdown for a documentation site: no HTML in it."""
+"""An experiment as a Markdown page for a documentation site, without HTML."""
 
 import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from fp3o.reports.experiment_report import ExperimentReport, ResultTable
-from fp3o.reports.pages.inline import pieces, rendered
+from fp3o.reports.pages.inline import format_inline, inline_spans
 from fp3o.reports.phrasing import reason_text
 
-_SIGNS = re.compile(r"[\\`*|]|\[|\]|(?<![^\W_])_|_(?![^\W_])")
-"""What Markdown might read as markup; an underscore inside a name is none."""
+_SPECIAL = re.compile(r"[\\`*|]|\[|\]|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that Markdown may read as markup; an underscore inside a name is not one."""
 
 
-def markdown(exhibit: ExperimentReport) -> str:
-    """The whole page."""
+def markdown_page(report: ExperimentReport) -> str:
+    """The complete page."""
     blocks = [
-        f"# {words(exhibit.title)}",
-        *_lead(exhibit),
-        *_list("Before trusting a number", exhibit.notes),
-        *(block for grid in exhibit.tables for block in _table(grid)),
-        *_pictures(exhibit),
-        *_again(exhibit),
-        *_failures(exhibit),
-        *_list("Not run or not finished", exhibit.missing),
+        f"# {inline_markdown(report.title)}",
+        *_introduction(report),
+        *_list("Caveats", report.notes),
+        *(block for table in report.tables for block in _table(table)),
+        *_figures(report),
+        *_command(report),
+        *_failures(report),
+        *_list("Not run or unfinished", report.missing),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Text that comes out as it is."""
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows literally."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _SIGNS.sub(lambda sign: f"\\{sign[0]}", text)
+    return _SPECIAL.sub(lambda char: f"\\{char[0]}", text)
 
 
-def words(text: str) -> str:
-    """A line: bold and code stay, everything else is plain text."""
-    return rendered(" ".join(text.split()), STYLES)
+def inline_markdown(text: str) -> str:
+    """One line in which bold and code are kept and everything else is literal."""
+    return format_inline(" ".join(text.split()), _STYLES)
 
 
-STYLES = {
-    "plain": escaped,
-    "bold": lambda text: f"**{escaped(text)}**",
-    # In a table a bar ends a cell even inside code.
-    "code": lambda text: f"`{text}`" if "|" not in text else escaped(text),
+_STYLES = {
+    "plain": escape_markdown,
+    "bold": lambda text: f"**{escape_markdown(text)}**",
+    # In a table, a bar ends a cell even inside code.
+    "code": lambda text: f"`{text}`" if "|" not in text else escape_markdown(text),
 }
 
 
-def _lead(exhibit: ExperimentReport) -> Iterator[str]:
-    yield f"**Question.** {words(exhibit.question)}"
-    if exhibit.claim:
-        yield f"**What the paper says.** {words(exhibit.claim)}"
-    if exhibit.verdict:
-        yield f"**What these runs say.** {' '.join(map(words, exhibit.verdict))}"
-    if exhibit.failures or exhibit.missing:
-        counts = f"{len(exhibit.failures)} failed, {len(exhibit.missing)} not finished"
-        yield f"**Incomplete.** Of the cells, {counts}; they are named at the end."
+def _introduction(report: ExperimentReport) -> Iterator[str]:
+    yield f"**Question.** {inline_markdown(report.question)}"
+    if report.claim:
+        yield f"**Claim of the paper.** {inline_markdown(report.claim)}"
+    if report.verdict:
+        yield f"**Result of these runs.** {' '.join(map(inline_markdown, report.verdict))}"
+    if report.failures or report.missing:
+        counts = f"{len(report.failures)} cells failed, {len(report.missing)} are unfinished"
+        yield f"**Incomplete.** {counts}; they are listed at the end."
 
 
 def _list(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"## {title}", "\n".join(f"- {words(line)}" for line in lines)] if lines else []
+    if not lines:
+        return []
+    return [f"## {title}", "\n".join(f"- {inline_markdown(line)}" for line in lines)]
 
 
-def _failures(exhibit: ExperimentReport) -> list[str]:
+def _failures(report: ExperimentReport) -> list[str]:
     lines = [
-        f"- **{escaped(failed.label)}**: {escaped(reason_text(failed.error))}"
-        for failed in exhibit.failures
+        f"- **{escape_markdown(failed.label)}**: {escape_markdown(reason_text(failed.error))}"
+        for failed in report.failures
     ]
     return ["## Failed", "\n".join(lines)] if lines else []
 
 
-def _table(grid: ResultTable) -> Iterator[str]:
-    if grid.title:
-        yield f"## {words(grid.title)}"
-    marks = ["---" if k < grid.words else "---:" for k in range(len(grid.head))]
-    rows = [[words(cell) for cell in row] for row in (grid.head, *grid.rows)]
+def _table(table: ResultTable) -> Iterator[str]:
+    if table.title:
+        yield f"## {inline_markdown(table.title)}"
+    marks = ["---" if k < table.text_columns else "---:" for k in range(len(table.head))]
+    rows = [[inline_markdown(cell) for cell in row] for row in (table.head, *table.rows)]
     yield "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:]))
-    if grid.caption:
-        yield words(grid.caption)
+    if table.caption:
+        yield inline_markdown(table.caption)
 
 
-def _pictures(exhibit: ExperimentReport) -> Iterator[str]:
-    """The figures; a site shows the first text only where a picture cannot be seen."""
-    for picture in exhibit.pictures:
-        plain = " ".join("".join(text for _, text in pieces(picture.caption)).split())
-        yield f"![{escaped(plain)}](figures/{quote(picture.name)}.png)"
-        yield words(picture.caption)
+def _figures(report: ExperimentReport) -> Iterator[str]:
+    """The figures, with their captions as alternative text and below."""
+    for figure in report.figures:
+        plain = " ".join("".join(text for _, text in inline_spans(figure.caption)).split())
+        yield f"![{escape_markdown(plain)}](figures/{quote(figure.name)}.png)"
+        yield inline_markdown(figure.caption)
 
 
-def _again(exhibit: ExperimentReport) -> Iterator[str]:
-    """How to do it again, and what it was done on."""
-    yield "## To do it again"
-    yield f"```sh\n{exhibit.command}\n```"
-    told = {"Scale": exhibit.scale, "Machines": exhibit.machines, **exhibit.facts}
-    lines = [f"- {words(name)}: {words(text)}" for name, text in told.items() if text]
-    if lines:
-        yield "\n".join(lines)
+def _command(report: ExperimentReport) -> Iterator[str]:
+    """The command that reproduces the experiment, and the machines it ran on."""
+    yield "## Reproduce"
+    yield f"```sh\n{report.command}\n```"
+    lines = {"Scale": report.scale, "Machines": report.machines}
+    items = [f"- {name}: {inline_markdown(text)}" for name, text in lines.items() if text]
+    if items:
+        yield "\n".join(items)

@@ -1,4 +1,4 @@
-"""What the runs of a task reached as HTML: final table, every seed, references, diagnostics."""
+"""Results of the runs on a task as HTML: final table, seeds, baselines, diagnostics."""
 
 import re
 from collections.abc import Sequence
@@ -6,19 +6,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from fp3o.reports.data.record import RunRecord
-from fp3o.reports.data.scores import REFERENCES, Section
-from fp3o.reports.figures import results as draw
-from fp3o.reports.figures.canvas import colours
-from fp3o.reports.figures.diagnostics import panels_of
-from fp3o.reports.figures.style import SWAPS
-from fp3o.reports.pages.curves import Keep
-from fp3o.reports.pages.markup import Html, details, join, svg, table, tag
+from fp3o.reports.data.scores import Score, TaskScores
+from fp3o.reports.figures.canvas import line_styles
+from fp3o.reports.figures.diagnostics import diagnostic_panels, diagnostics_figure
+from fp3o.reports.figures.results import group_by_sharing, scores_figure
+from fp3o.reports.figures.style import css_colour
+from fp3o.reports.pages.curves import SaveFigure
+from fp3o.reports.pages.markup import Html, details, html_table, inline_svg, join_html, tag
 from fp3o.reports.phrasing import (
+    DASH,
+    baseline_text,
     count_text,
-    ends_text,
     extra_text,
+    interval_text,
     number_text,
-    reference_text,
     run_text,
     score_text,
     speed_text,
@@ -31,183 +32,199 @@ from fp3o.reports.stats.intervals import (
     median_and_deviation,
 )
 
-MOST = 12
-"""Diagnostics of so many runs at most go into a page: more make it slow, and nobody reads them."""
+MOST_RUNS = 12
+"""Largest number of runs whose diagnostics are on a page: more would make it slow."""
 
+SCORE_FILES = {"won": "win_rates", "return": "comparison"}
 
-def results(part: Section, name: str, keep: Keep | None) -> list[Html]:
-    """What the runs of one task reached; names of files begin with `name`."""
-    charts = []
-    for section in part.headed:
-        chart = draw.comparison(section)
-        if keep:
-            keep(chart, name + FINAL_FILES[section.measure.name])
-        charts.append(svg(chart, f"Final {section.measure.title.lower()}s on {part.task}"))
-    return [
-        tag("div", _final_table(part), _figure(charts, FINAL_CAPTION), class_="pair"),
-        _every_seed(part),
-        *_order(part),
-        *_references(part),
-    ]
-
-
-def how_it_learned(parts: Sequence[tuple[str, Section]], keep: Keep | None) -> list[Html]:
-    """Diagnostics of the runs; of many runs those of the best."""
-    every = [run for _, part in parts for run in part.runs]
-    if not (some := diagnosed([part for _, part in parts])):
-        return []
-    found = []
-    if len(some) < len(every):
-        best = f"Of {len(every)} runs the best {len(some)} are here, the same number for each task"
-        how = tag("code", "fp3o report DIR")
-        found.append(tag("p", f"{best}; ", how, " shows any other.", class_="small"))
-    for name, part in parts:
-        own = [run for run in part.runs if run in some]
-        found += [tag("h3", part.task)] if len(parts) > 1 and own else []
-        found += [_diagnostics(run, name, keep, len(every) == 1) for run in own]
-    return found
-
-
-def diagnosed(parts: Sequence[Section]) -> list[RunRecord]:
-    """The runs whose diagnostics are shown: all of a few, else the best of each task."""
-    if sum(len(part.runs) for part in parts) <= MOST:
-        return [run for part in parts for run in part.runs]
-    each = max(1, MOST // len(parts))
-    return [part.runs[k] for part in parts for k in part.order[:each]][:MOST]
-
-
-FINAL_FILES = {"won": "win_rates", "return": "comparison"}
-
-FINAL_CAPTION = "Dot and bar: mean and 95 % interval over seeds. Rings: single seeds."
+SCORES_CAPTION = "Dot and bar: mean and 95 % interval over seeds. Circles: single seeds."
 
 DIAGNOSTICS_CAPTION = (
-    "Means over seeds after the last stage of an iteration, unless a title says otherwise; bands: "
-    "from the lowest to the highest seed. The condition is FP3O's test that the joint update "
-    "improves the team."
+    "Means over seeds after the last stage of an iteration, unless a title says otherwise; bands "
+    "span the lowest and the highest seed. The condition is FP3O's test that the joint update "
+    "improves the joint policy."
 )
 
 
-def slug(text: str) -> str:
-    """A name for a file."""
+def task_results(task: TaskScores, prefix: str, save: SaveFigure | None) -> list[Html]:
+    """Final results of the runs on one task; names of files start with `prefix`."""
+    charts = []
+    for scores in task.main_measures:
+        figure = scores_figure(scores)
+        if save:
+            save(figure, prefix + SCORE_FILES[scores.measure.name])
+        charts.append(inline_svg(figure, f"Final {scores.measure.title.lower()}s on {task.task}"))
+    return [
+        tag("div", _final_table(task), _figure(charts, SCORES_CAPTION), class_="pair"),
+        _every_seed(task),
+        *_ranking(task),
+        *_baselines(task),
+    ]
+
+
+def diagnostics_section(
+    tasks: Sequence[tuple[str, TaskScores]], save: SaveFigure | None
+) -> list[Html]:
+    """Diagnostics of the runs; of many runs, those of the best."""
+    every = [run for _, task in tasks for run in task.runs]
+    if not (chosen := diagnosed_runs([task for _, task in tasks])):
+        return []
+    content = []
+    if len(chosen) < len(every):
+        text = f"The best {len(chosen)} of {len(every)} runs, the same number per task"
+        command = tag("code", "fp3o report DIR")
+        content.append(tag("p", f"{text}; ", command, " shows any other.", class_="small"))
+    for prefix, task in tasks:
+        members = [run for run in task.runs if run in chosen]
+        content += [tag("h3", task.task)] if len(tasks) > 1 and members else []
+        content += [_diagnostics(run, prefix, save, len(every) == 1) for run in members]
+    return content
+
+
+def diagnosed_runs(tasks: Sequence[TaskScores]) -> list[RunRecord]:
+    """The runs whose diagnostics are shown: all if they are few, else the best per task."""
+    if sum(len(task.runs) for task in tasks) <= MOST_RUNS:
+        return [run for task in tasks for run in task.runs]
+    each = max(1, MOST_RUNS // len(tasks))
+    return [task.runs[k] for task in tasks for k in task.order[:each]][:MOST_RUNS]
+
+
+def file_name(text: str) -> str:
+    """A text as the stem of a file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "run"
 
 
-def _final_table(part: Section) -> Html:
-    top, wins = part.order[0], 1 if part.wins else 0
-    groups = draw.panels(part.runs).values()
-    hues = {
-        run.path: look[0]
-        for group in groups
-        for run, look in zip(group, colours(group), strict=True)
+def _final_table(task: TaskScores) -> Html:
+    top, wins = task.order[0], 1 if task.wins else 0
+    colours = {
+        run.path: style.colour
+        for group in group_by_sharing(task.runs).values()
+        for run, style in zip(group, line_styles(group), strict=True)
     }
     rows, classes = [], []
-    for k, (run, last, best) in enumerate(zip(part.runs, part.last, part.best, strict=True)):
-        dot = tag("span", class_="dot", style=f"background:var({SWAPS[hues[run.path]]})")
-        notes = filter(None, [extra_text(run), "" if last.final else f"so far: {last.source}"])
-        rows.append([
-            join(dot, run.algorithm), run.sharing, *[run_text(part.wins, run)] * wins,
-            score_text(last.interval),
-            score_text(best.interval) if best else "–", str(len(last.seeds)),
-            count_text(run.step), speed_text(run), "; ".join(notes),
-        ])  # fmt: skip
-        classes.append("top" if k == top and len(part.runs) > 1 else "")
-    for reference in part.references:
-        told = [reference_text(own, reference.name) for own in part.headed]
-        rows.append([reference.label, "", *told, "", "", "", "", ""])
+    for k, run in enumerate(task.runs):
+        dot = tag("span", class_="dot", style=f"background:{css_colour(colours[run.path])}")
+        rows.append([join_html(dot, run.algorithm), *_final_row(task, k)])
+        classes.append("top" if k == top and len(task.runs) > 1 else "")
+    for baseline in task.baselines:
+        values = [baseline_text(scores, baseline.name) for scores in task.main_measures]
+        rows.append([baseline.title, "", *values, "", "", "", "", ""])
         classes.append("faint")
     head = ["algorithm", "sharing", *["wins"] * wins, "last", "best"]
     head += ["seeds", "steps", "steps/s", "note"]
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return table(head, rows, words=(0, 1, 7 + wins), classes=classes)
+    return html_table(head, rows, text_columns=(0, 1, 7 + wins), classes=classes)
 
 
-def _every_seed(part: Section) -> Html:
-    """The seeds one by one; of battles also the median of the wins, and the other outcomes."""
-    small = (
+def _final_row(task: TaskScores, k: int) -> list[str]:
+    """Cells of a run in the final table, after its algorithm."""
+    run, last, best = task.runs[k], task.last[k], task.best[k]
+    notes = filter(None, [extra_text(run), "" if last.final else f"so far: {last.source}"])
+    return [
+        run.sharing, *[run_text(task.wins, run)] * bool(task.wins), score_text(last.interval),
+        score_text(best.interval) if best else DASH, str(len(last.seeds)),
+        count_text(run.step), speed_text(run), "; ".join(notes),
+    ]  # fmt: skip
+
+
+def _every_seed(task: TaskScores) -> Html:
+    """Scores per seed; for battles also medians of the win rate, and the other episode metrics."""
+    caption = (
         "IQM: mean of the middle half of the seeds. Percentile bootstraps of few seeds are narrow."
     )
-    if part.wins:
-        small += " In brackets: standard deviation over seeds."
-    tables = [_seed_table(own, part.wins is not None) for own in part.headed]
-    return details("Every seed", *tables, tag("p", small, class_="small"), *_outcome_table(part))
+    if task.wins:
+        caption += " In brackets: standard deviation over seeds."
+    tables = [_seed_table(scores, task.wins is not None) for scores in task.main_measures]
+    notes = tag("p", caption, class_="small")
+    return details("Every seed", *tables, notes, *_episode_metrics(task))
 
 
-def _seed_table(part: Section, battles: bool) -> Html:
-    seeds = sorted({seed for score in part.last for seed in score.seeds})
+def _seed_table(scores: TaskScores, battles: bool) -> Html:
+    seeds = sorted({seed for score in scores.last for seed in score.seeds})
     rows = []
-    for run, score in zip(part.runs, part.last, strict=True):
-        own = dict(zip(score.seeds, score.values.tolist(), strict=True))
-        spread = score.interval.half
-        cells = [number_text(own[seed], spread) if seed in own else "–" for seed in seeds]
+    for run, score in zip(scores.runs, scores.last, strict=True):
+        cells = _seed_cells(score, seeds)
         cells += [_median(score.values)] * battles
-        others = iqm_interval([score.values]), bootstrap_mean(score.values)
-        rows.append([run.label, *cells, *map(ends_text, others)])
-    title = f"{part.measure.axis}{part.measure.unit and ','}{part.measure.unit}"
+        intervals = iqm_interval([score.values]), bootstrap_mean(score.values)
+        rows.append([run.label, *cells, *map(interval_text, intervals)])
+    measure = scores.measure
+    title = f"{measure.axis}{measure.unit and ','}{measure.unit}"
     head = [title if battles else "run", *(f"seed {seed}" for seed in seeds)]
     head += [*["median"] * battles, "IQM, bootstrap", "mean, bootstrap"]
-    return table(head, rows)
+    return html_table(head, rows)
+
+
+def _seed_cells(score: Score, seeds: Sequence[int]) -> list[str]:
+    values = dict(zip(score.seeds, score.values.tolist(), strict=True))
+    spread = score.interval.half
+    return [number_text(values[seed], spread) if seed in values else DASH for seed in seeds]
 
 
 def _median(values: np.ndarray) -> str:
-    """`93.8 (4.1)`: the median over seeds and their standard deviation."""
+    """`93.8 (4.1)`: median and standard deviation over seeds."""
     middle, deviation = median_and_deviation(values)
     return f"{number_text(middle, deviation)} ({number_text(deviation, deviation)})"
 
 
-def _outcome_table(part: Section) -> list[Html]:
-    """What episodes ended with beside return and win, of runs and references."""
-    others = [own for name, own in part.outcomes.items() if name != "won"]
-    rows = [[run.label, *(run_text(own, run) for own in others)] for run in part.runs]
-    for item in part.references:
-        rows.append([item.label, *(reference_text(own, item.name) for own in others)])
-    classes = [""] * len(part.runs) + ["faint"] * len(part.references)
-    head = ["run", *(own.measure.title.lower() for own in others)]
-    return [table(head, rows, classes=classes)] if others else []
+def _episode_metrics(task: TaskScores) -> list[Html]:
+    """Episode metrics other than wins, of runs and baselines."""
+    others = [scores for name, scores in task.episode_metrics.items() if name != "won"]
+    rows = [[run.label, *(run_text(scores, run) for scores in others)] for run in task.runs]
+    for item in task.baselines:
+        rows.append([item.title, *(baseline_text(scores, item.name) for scores in others)])
+    classes = [""] * len(task.runs) + ["faint"] * len(task.baselines)
+    head = ["run", *(scores.measure.title.lower() for scores in others)]
+    return [html_table(head, rows, classes=classes)] if others else []
 
 
-def _order(part: Section) -> list[Html]:
-    """How often a seed of the best run beats one of each other run."""
-    if len(part.runs) == 1:
+def _ranking(task: TaskScores) -> list[Html]:
+    """How often a seed of the best run is better than one of each other run."""
+    if len(task.runs) == 1:
         return []
-    first, *rest = part.order
-    seeds = [score.values for score in part.lead.last]
-    rows = [[part.runs[k].label, _share(improvement(seeds[first], seeds[k]))] for k in rest]
-    by = " in wins" if part.lead is part.wins else ""
-    head = ["run", f"probability that a seed of {part.runs[first].label} beats one of it{by}"]
-    small = "With bootstrap intervals. 0.50: a coin toss. 1.00: all pairs won."
-    return [details("How sure is the order?", table(head, rows), tag("p", small, class_="small"))]
+    first, *rest = task.order
+    ranked = zip(task.ranking.runs, task.ranking.last, strict=True)
+    seeds = {run.path: score.values for run, score in ranked}
+    best = seeds[task.runs[first].path]
+    rows = [
+        [task.runs[k].label, _share_text(improvement(best, seeds[task.runs[k].path]))] for k in rest
+    ]
+    by = " in wins" if task.ranking is task.wins else ""
+    head = ["run", f"probability that a seed of {task.runs[first].label} is better{by}"]
+    caption = tag("p", "With bootstrap intervals. 0.50: no difference.", class_="small")
+    return [details("How certain is the order?", html_table(head, rows), caption)]
 
 
-def _share(interval: Interval) -> str:
+def _share_text(interval: Interval) -> str:
     ends = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval.known else ""
     return f"{interval.centre:.2f}{ends}"
 
 
-def _figure(charts: Sequence[Html], caption: str, kind: str = "") -> Html:
-    return tag("figure", tag("div", *charts, class_=kind), tag("figcaption", caption))
+def _figure(charts: Sequence[Html], caption: str, style: str = "") -> Html:
+    return tag("figure", tag("div", *charts, class_=style), tag("figcaption", caption))
 
 
-def _references(part: Section) -> list[Html]:
+def _baselines(task: TaskScores) -> list[Html]:
     rows = []
-    for item in part.references:
-        told = [reference_text(own, item.name, exact=True) for own in part.headed]
-        meaning = tag("div", REFERENCES.get(item.name, ("", ""))[1], class_="small wrap")
-        rows.append([join(item.label, meaning), *told, count_text(item.episodes)])
-    head = ["reference policy", *(own.measure.axis for own in part.headed), "episodes"]
-    return [details("What the reference policies are", table(head, rows))] if rows else []
+    for item in task.baselines:
+        values = [baseline_text(x, item.name, with_error=True) for x in task.main_measures]
+        summary = tag("div", item.summary, class_="small wrap")
+        rows.append([join_html(item.title, summary), *values, count_text(item.episodes)])
+    head = ["baseline", *(scores.measure.axis for scores in task.main_measures), "episodes"]
+    return [details("Baselines (scripted policies)", html_table(head, rows))] if rows else []
 
 
-def _diagnostics(run: RunRecord, name: str, keep: Keep | None, only: bool) -> Html:
-    chosen = panels_of(run)
-    if not chosen:
-        return tag("p", f"{run.label}: nothing was logged.", class_="small")
-    if keep:
-        keep(draw.diagnostics(run), f"{name}diagnostics" + ("" if only else f"_{slug(run.label)}"))
-    half = -(-len(chosen) // 2)
+def _diagnostics(run: RunRecord, prefix: str, save: SaveFigure | None, only: bool) -> Html:
+    panels = diagnostic_panels(run)
+    if not panels:
+        return tag("p", f"{run.label}: no diagnostics were logged.", class_="small")
+    if save:
+        suffix = "" if only else f"_{file_name(run.label)}"
+        save(diagnostics_figure(run), f"{prefix}diagnostics{suffix}")
+    half = -(-len(panels) // 2)
     charts = [
-        svg(draw.diagnostics(run, some, columns=1), f"Diagnostics of {run.label}")
-        for some in (chosen[:half], chosen[half:])
+        inline_svg(diagnostics_figure(run, some, columns=1), f"Diagnostics of {run.label}")
+        for some in (panels[:half], panels[half:])
         if some
     ]
     return details(run.label, _figure(charts, DIAGNOSTICS_CAPTION, "grid"), opened=only)

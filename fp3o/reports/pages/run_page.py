@@ -1,196 +1,164 @@
-"""One HTML file about one or several runs: nothing to install, nothing to fetch."""
+"""The HTML page about one or more runs."""
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from fp3o.reports.data.record import RunRecord, differences
-from fp3o.reports.data.scores import Section, overall
-from fp3o.reports.pages.css import CSS
-from fp3o.reports.pages.curves import Keep, learning_curves, script
-from fp3o.reports.pages.markup import Html, details, join, table, tag
-from fp3o.reports.pages.results import MOST, how_it_learned, results, slug
-from fp3o.reports.pages.videos import watch
-from fp3o.reports.phrasing import count_text, ends_text, finding, number_text
+from fp3o.reports.data.labels import differing_settings
+from fp3o.reports.data.record import RunRecord
+from fp3o.reports.data.scores import TaskScores, iqm_over_tasks
+from fp3o.reports.pages.curves import SaveFigure, curves_section
+from fp3o.reports.pages.document import Chapter, html_document
+from fp3o.reports.pages.markup import Html, details, html_table, tag
+from fp3o.reports.pages.results import MOST_RUNS, diagnostics_section, file_name, task_results
+from fp3o.reports.pages.videos import videos_section
+from fp3o.reports.phrasing import count_text, finding, interval_text, number_text
 
-ROOM = {True: 8_000_000, False: 4_000_000}
-"""Bytes of films in a page about a few runs, and about many."""
-
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; "
-    "base-uri 'none'; form-action 'none'; script-src 'sha256-{}'"
-)
-"""What a browser may do for the page: fetch nothing, run our script and no other."""
+VIDEO_BYTES = {True: 8_000_000, False: 4_000_000}
+"""Most bytes of videos on a page, if it is about a few runs and if it is about many."""
 
 
-class Chapter(NamedTuple):
-    """A part of a page with a heading; without content it is left out."""
-
-    title: str
-    content: Sequence[str]
-
-
-def page(runs: Sequence[RunRecord], parts: Sequence[Section], keep: Keep | None) -> Html:
-    """The whole document about some runs."""
-    beginning = [*_leads(parts), *caveats(runs, parts)]
-    named = with_names(parts)
-    reached = [
-        Chapter("Results" if len(parts) == 1 else part.task, results(part, name, keep))
-        for name, part in named
+def run_page(
+    runs: Sequence[RunRecord], tasks: Sequence[TaskScores], save: SaveFigure | None
+) -> Html:
+    """The complete page about some runs; `save` writes figures to files."""
+    named = with_prefixes(tasks)
+    results = [
+        Chapter("Results" if len(tasks) == 1 else task.task, task_results(task, prefix, save))
+        for prefix, task in named
     ]
     chapters = [
-        *reached,
-        Chapter("All tasks together", _overall(parts)),
-        Chapter("Learning curves", learning_curves(named, keep)),
-        *insight(named, keep),
-        Chapter("Settings", settings(runs)),
-        Chapter("To do it again", origins(runs)),
+        *results,
+        Chapter("All tasks together", _all_tasks(tasks)),
+        Chapter("Learning curves", curves_section(named, save)),
+        *detail_chapters(named, save),
+        Chapter("Settings", settings_section(runs)),
+        Chapter("Reproduce", provenance_section(runs)),
     ]
-    return document(headline(parts), beginning, chapters)
+    return html_document(_title(tasks), [*_findings(tasks), *score_notes(runs, tasks)], chapters)
 
 
-def document(title: str, beginning: Sequence[str], parts: Sequence[Chapter]) -> Html:
-    """A whole page: title, what is to be known first, and chapters."""
-    there = [chapter for chapter in parts if chapter.content]
-    body = [tag("h1", title), *beginning, *_contents(there)]
-    for place, chapter in enumerate(there):
-        body += [tag("h2", chapter.title, id=f"part{place}"), *chapter.content]
-    program = script()
-    digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
-    head = join(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(digest)}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<link rel="icon" href="data:,">'),
-        tag("title", title),
-        tag("style", Html(CSS)),
-    )
-    inside = join(tag("head", head), tag("body", tag("main", *body), tag("script", Html(program))))
-    return join(Html("<!doctype html>\n"), tag("html", inside, lang="en"), Html("\n"))
+def with_prefixes(tasks: Sequence[TaskScores]) -> list[tuple[str, TaskScores]]:
+    """Tasks with a prefix for the names of their figures, empty if there is one task."""
+    alone = len(tasks) == 1
+    return [("" if alone else f"{file_name(task.task)}_", task) for task in tasks]
 
 
-def _contents(parts: Sequence[Chapter]) -> list[Html]:
-    """Links to the chapters."""
-    links = [tag("a", chapter.title, href=f"#part{k}") for k, chapter in enumerate(parts)]
-    return [tag("nav", *links, aria_label="Contents")] if len(links) > 2 else []
-
-
-def with_names(parts: Sequence[Section]) -> list[tuple[str, Section]]:
-    """Tasks and what names of their figures begin with: the task, where there are several."""
-    alone = len(parts) == 1
-    return [("" if alone else f"{slug(part.task)}_", part) for part in parts]
-
-
-def insight(parts: Sequence[tuple[str, Section]], keep: Keep | None) -> list[Chapter]:
-    """What goes on in single runs: diagnostics and films."""
-    runs = [run for _, part in parts for run in part.runs]
+def detail_chapters(
+    tasks: Sequence[tuple[str, TaskScores]], save: SaveFigure | None
+) -> list[Chapter]:
+    """Diagnostics and videos of single runs."""
+    runs = [run for _, task in tasks for run in task.runs]
     return [
-        Chapter("How it learned", how_it_learned(parts, keep)),
-        Chapter("Watch", watch(runs, ROOM[len(runs) <= MOST])),
+        Chapter("Diagnostics", diagnostics_section(tasks, save)),
+        Chapter("Videos", videos_section(runs, VIDEO_BYTES[len(runs) <= MOST_RUNS])),
     ]
 
 
-def headline(parts: Sequence[Section]) -> str:
-    """What the report is about."""
-    runs = [run for part in parts for run in part.runs]
+def _title(tasks: Sequence[TaskScores]) -> str:
+    runs = [run for task in tasks for run in task.runs]
     if len(runs) == 1:
-        return f"{runs[0].label} on {parts[0].task}"
-    tasks = parts[0].task if len(parts) == 1 else f"{len(parts)} tasks"
-    return f"{len(runs)} runs on {tasks}"
+        return f"{runs[0].label} on {tasks[0].task}"
+    names = tasks[0].task if len(tasks) == 1 else f"{len(tasks)} tasks"
+    return f"{len(runs)} runs on {names}"
 
 
-def _leads(parts: Sequence[Section]) -> list[Html]:
-    if len(parts) == 1:
-        return [tag("p", finding(parts[0]), class_="lead")]
-    return [tag("p", tag("b", part.task), ": ", finding(part)) for part in parts]
+def _findings(tasks: Sequence[TaskScores]) -> list[Html]:
+    if len(tasks) == 1:
+        return [tag("p", finding(tasks[0]), class_="lead")]
+    return [tag("p", tag("b", task.task), ": ", finding(task)) for task in tasks]
 
 
-def caveats(runs: Sequence[RunRecord], parts: Sequence[Section]) -> list[Html]:
-    """What a reader must know before trusting a number."""
+def score_notes(runs: Sequence[RunRecord], tasks: Sequence[TaskScores]) -> list[Html]:
+    """Caveats, and the definitions of the numbers."""
     notes = []
-    shown = {run.path for part in parts for run in part.runs}
-    if underway := [run for run in runs if not run.finished and run.path in shown]:
-        states = (f"{run.label} at {count_text(run.step)} steps" for run in underway)
-        notes.append(f"Unfinished, shown as far as it got: {'; '.join(states)}.")
+    shown = {run.path for task in tasks for run in task.runs}
+    if unfinished := [run for run in runs if not run.finished and run.path in shown]:
+        states = (f"{run.label} at {count_text(run.step)} steps" for run in unfinished)
+        notes.append(f"Unfinished runs: {'; '.join(states)}.")
     if empty := [str(run.path) for run in runs if run.path not in shown]:
-        notes.append(f"Nothing measured yet, left out: {', '.join(empty)}.")
-    if any(len(score.seeds) == 1 for part in parts for score in part.last):
-        notes.append("A single seed has no interval: how other seeds would do is not known.")
-    wins = any(part.wins is not None for part in parts)
-    won = "Wins: share of the battles that the last policy won. " if wins else ""
-    small = (
+        notes.append(f"Left out, no return has been logged yet: {', '.join(empty)}.")
+    if any(len(score.seeds) == 1 for task in tasks for score in task.last):
+        notes.append("A single seed has no interval: the variation over seeds is unknown.")
+    wins = any(task.wins is not None for task in tasks)
+    text = "Wins: share of battles won by the last policy. " if wins else ""
+    text += (
         "Returns are per agent: the mean over agents, summed over an episode. ± is half the width "
         "of the 95 % Student-t interval over seeds. “Last” is the policy at the end of training, "
-        "“best” the best policy seen in training, judged again on fresh episodes."
-    ) + "".join(sorted({_evaluation(run) for run in runs}))
-    told = tag("p", won, small, class_="small")
-    return [*(tag("p", note, class_="note") for note in notes), told]
+        "“best” the best policy during training, evaluated again on fresh episodes."
+    )
+    text += "".join(sorted({_evaluation_text(run) for run in runs}))
+    return [*(tag("p", note, class_="note") for note in notes), tag("p", text, class_="small")]
 
 
-def _evaluation(run: RunRecord) -> str:
-    """How the final numbers were taken."""
-    told = run.results.get("evaluation") or {}
-    actions = ", deterministic actions" if told.get("deterministic") else ""
-    return f" Final evaluation: {told['episodes']} episodes a seed{actions}." if told else ""
+def _evaluation_text(run: RunRecord) -> str:
+    """How the final evaluation was done."""
+    evaluation = run.results.get("evaluation") or {}
+    if not evaluation:
+        return ""
+    actions = ", deterministic actions" if evaluation.get("deterministic") else ""
+    return f" Final evaluation: {evaluation['episodes']} episodes per seed{actions}."
 
 
-def _overall(parts: Sequence[Section]) -> list[Html]:
-    rows = [[label, ends_text(interval)] for label, interval in overall(parts)]
+def _all_tasks(tasks: Sequence[TaskScores]) -> list[Html]:
+    rows = [[label, interval_text(interval)] for label, interval in iqm_over_tasks(tasks)]
     if not rows:
         return []
-    small = "Returns scaled task by task: 0 is random actions, 1 is the planner."
+    caption = "Returns normalised per task: 0 is the lowest baseline, 1 the highest."
     head = ["run", "interquartile mean over tasks and seeds, stratified bootstrap"]
-    return [table(head, rows), tag("p", small, class_="small")]
+    return [html_table(head, rows), tag("p", caption, class_="small")]
 
 
-def settings(runs: Sequence[RunRecord]) -> list[Html]:
-    """Where the settings of the runs differ, and what they share."""
-    different, found = differences(runs), []
+def settings_section(runs: Sequence[RunRecord]) -> list[Html]:
+    """Settings in which the runs differ, then those they share."""
+    different, content = differing_settings(runs), []
     if different:
-        usual = {key: Counter(repr(run.settings.get(key)) for run in runs) for key in different}
+        counts = {key: Counter(repr(run.settings.get(key)) for run in runs) for key in different}
         rows = []
         for run in runs:
             cells = []
             for key in different:
-                value, counts = run.settings.get(key), usual[key]
-                rare = counts[repr(value)] < max(counts.values())
-                cells.append(tag("mark", _value(value)) if rare else _value(value))
+                value, usual = run.settings.get(key), max(counts[key].values())
+                rare = counts[key][repr(value)] < usual
+                cells.append(tag("mark", _setting_text(value)) if rare else _setting_text(value))
             rows.append([run.label, *cells])
-        every = range(len(different) + 1)
-        found += [tag("h3", "Where the runs differ"), table(["run", *different], rows, words=every)]
-    same = [[key, _value(value)] for key, value in runs[0].settings.items() if key not in different]
-    title = "All settings" if len(runs) == 1 else "Settings that all runs share"
-    return [*found, details(title, table(["setting", "value"], same, words=(0, 1)))]
+        columns = range(len(different) + 1)
+        content += [tag("h3", "Different settings")]
+        content += [html_table(["run", *different], rows, text_columns=columns)]
+    same = [
+        [key, _setting_text(value)]
+        for key, value in runs[0].settings.items()
+        if key not in different
+    ]
+    title = "All settings" if len(runs) == 1 else "Settings shared by all runs"
+    return [*content, details(title, html_table(["setting", "value"], same, text_columns=(0, 1)))]
 
 
-def _value(value: object) -> str:
-    """As one writes it on the command line."""
+def _setting_text(value: object) -> str:
+    """A value as written on the command line."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def origins(runs: Sequence[RunRecord]) -> list[Html]:
-    """Each run's command and what it ran on; of many runs behind one heading."""
+def provenance_section(runs: Sequence[RunRecord]) -> list[Html]:
+    """Command, versions and device per run; many runs are collapsed behind one heading."""
     several = len({run.task for run in runs}) > 1
-    found = [_origin(run, several, opened=len(runs) == 1) for run in runs]
-    return found if len(runs) <= MOST else [details(f"All {len(runs)} runs", *found)]
+    content = [_provenance(run, several, opened=len(runs) == 1) for run in runs]
+    return content if len(runs) <= MOST_RUNS else [details(f"All {len(runs)} runs", *content)]
 
 
-def _origin(run: RunRecord, with_task: bool, opened: bool) -> Html:
-    config, title = run.config, run.label + (f" on {run.task}" if with_task else "")
-    versions = ", ".join(f"{k} {v}" for k, v in (config.get("versions") or {}).items())
+def _provenance(run: RunRecord, with_task: bool, opened: bool) -> Html:
+    metadata, title = run.metadata, run.label + (f" on {run.task}" if with_task else "")
+    versions = ", ".join(f"{k} {v}" for k, v in (metadata.get("versions") or {}).items())
     seconds = (run.results.get("seconds") or {}).items()
     rows = {
         "folder": str(run.path),
-        "begun": str(config.get("created", "?")),
-        "commit": str(config.get("commit") or "unknown"),
+        "started": str(metadata.get("created", "?")),
+        "commit": str(metadata.get("commit") or "unknown"),
         "versions": versions,
-        "device": str(config.get("device", "?")),
+        "device": str(metadata.get("device", "?")),
         "seconds": ", ".join(
             f"{k} {number_text(v)}" for k, v in seconds if isinstance(v, int | float)
         ),
     }
-    command = tag("pre", str(config.get("command", "?")))
+    command = tag("pre", str(metadata.get("command", "?")))
     lines = [[name, value] for name, value in rows.items() if value]
-    return details(title, command, table(["", ""], lines, words=(0, 1)), opened=opened)
+    return details(title, command, html_table(["", ""], lines, text_columns=(0, 1)), opened=opened)

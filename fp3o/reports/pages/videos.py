@@ -1,51 +1,50 @@
-"""Films that lie in run directories, put into the page itself as far as they are small."""
+"""Videos in run directories, embedded in the page as far as they are small."""
 
 import base64
 from collections.abc import Sequence
 from pathlib import Path
 
 from fp3o.reports.data.record import RunRecord
-from fp3o.reports.pages.markup import Html, join, tag
+from fp3o.reports.pages.markup import Html, join_html, tag
 
-KINDS = {".gif": "image/gif", ".mp4": "video/mp4"}
-"""What the name of a film ends in -> what a browser calls it."""
+VIDEO_TYPES = {".gif": "image/gif", ".mp4": "video/mp4"}
+"""Suffix of a file -> its media type."""
 
-EACH, LARGEST = 2, 4_000_000
-"""Films a run, and bytes of a film, that go into a page."""
-
-
-def films_of(run: RunRecord) -> list[Path]:
-    """The films in a run directory and in its folder `films`, by name."""
-    found = [*run.path.glob("*"), *run.path.glob("films/*")]
-    films = [path for path in found if path.suffix.lower() in KINDS and path.is_file()]
-    return sorted(path for path in films if path.stat().st_size)
+PER_RUN, LARGEST_VIDEO = 2, 4_000_000
+"""Most videos per run, and most bytes per video, that are embedded."""
 
 
-def watch(runs: Sequence[RunRecord], room: int) -> list[Html]:
-    """The films of all runs, at most `room` bytes together; the others are named."""
-    shown, named = [], []
+def run_videos(run: RunRecord) -> list[Path]:
+    """The videos in a run directory and in its folder `videos`, by name."""
+    paths = [*run.path.glob("*"), *run.path.glob("videos/*")]
+    videos = [path for path in paths if path.suffix.lower() in VIDEO_TYPES and path.is_file()]
+    return sorted(path for path in videos if path.stat().st_size)
+
+
+def videos_section(runs: Sequence[RunRecord], max_bytes: int) -> list[Html]:
+    """The videos of all runs, at most `max_bytes` in total; the others are listed."""
+    embedded, listed = [], []
     for run in runs:
-        places = EACH
-        for path in films_of(run):
+        left = PER_RUN
+        for path in run_videos(run):
             size = path.stat().st_size
-            if places and size <= min(LARGEST, room):
-                shown.append(_shown(run, path))
-                places, room = places - 1, room - size
+            if left and size <= min(LARGEST_VIDEO, max_bytes):
+                embedded.append(_video(run, path))
+                left, max_bytes = left - 1, max_bytes - size
             else:
-                named.append(tag("li", f"{run.label}: ", tag("code", str(path))))
-    found = [tag("div", *shown, class_="grid")] if shown else []
-    if named:
-        found += [tag("p", "Not in this file, to keep it small:"), tag("ul", *named)]
-    return found
+                listed.append(tag("li", f"{run.label}: ", tag("code", str(path))))
+    content = [tag("div", *embedded, class_="grid")] if embedded else []
+    if listed:
+        content += [tag("p", "Not embedded, to keep this file small:"), tag("ul", *listed)]
+    return content
 
 
-def _shown(run: RunRecord, path: Path) -> Html:
-    """A film as part of the page."""
-    kind = KINDS[path.suffix.lower()]
-    address = f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    words = f"{run.label} on {run.task}"
-    if kind.startswith("image"):
-        film = Html(f'<img src="{address}" alt="{join(words)}">')
+def _video(run: RunRecord, path: Path) -> Html:
+    media_type = VIDEO_TYPES[path.suffix.lower()]
+    address = f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    text = f"{run.label} on {run.task}"
+    if media_type.startswith("image"):
+        video = Html(f'<img src="{address}" alt="{join_html(text)}">')
     else:
-        film = tag("video", controls="controls", preload="metadata", src=address)
-    return tag("figure", film, tag("figcaption", join(words, ": ", tag("code", path.name))))
+        video = tag("video", controls="controls", preload="metadata", src=address)
+    return tag("figure", video, tag("figcaption", join_html(text, ": ", tag("code", path.name))))

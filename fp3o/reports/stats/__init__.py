@@ -1,1 +1,1 @@
-"""TODO."""
+"""Statistics over seeds and tasks: intervals, robust means, aggregates."""

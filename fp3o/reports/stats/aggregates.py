@@ -1,12 +1,13 @@
-"""Many tasks in one number: the aggregates, profiles and curves of Agarwal et al. (2021).
+"""Aggregate scores over many tasks (Agarwal et al., 2021): robust means, profiles, curves.
 
-Scores are one array of seeds a task, made comparable first (`normalise`). The definitions are those
-of the paper's package, rliable; unlike there, tasks may differ in their number of seeds. Then means
-and profiles weigh tasks alike, and the interquartile mean weighs seeds alike.
+Scores are one array per task, one number per seed, normalised first (`normalise_scores`). The
+definitions are those of the authors' package rliable; unlike there, tasks may have different
+numbers of seeds: means and profiles weigh tasks equally, the interquartile mean weighs seeds
+equally.
 
-Every interval is a percentile bootstrap that draws seeds inside of each task: it tells what other
-seeds would change, not what other tasks would. It is a little narrow where tasks have few seeds
-(the table in `fp3o.reports.statistics`). Seeds without a number (NaN) are left out.
+Every interval is a percentile bootstrap that resamples seeds within each task: it describes the
+variation over seeds, not over tasks. With few seeds it is a little too narrow (see the table in
+`fp3o.reports.stats.intervals`). Seeds without a number (NaN) are left out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,11 +19,11 @@ import numpy as np
 from fp3o.reports.stats.intervals import Interval, bootstrap, iqm_interval, pairs_won
 
 Tasks = Sequence[np.ndarray]
-"""One array of scores a task, a number a seed."""
+"""One array of scores per task, one number per seed."""
 
 
-class Summary(NamedTuple):
-    """The four aggregates that are usually shown together."""
+class Aggregates(NamedTuple):
+    """The four aggregates that are usually reported together."""
 
     iqm: Interval
     mean: Interval
@@ -31,7 +32,7 @@ class Summary(NamedTuple):
 
 
 class Band(NamedTuple):
-    """A line with an interval at each of its points; NaN where there is none."""
+    """A line with an interval at each point; NaN where there is none."""
 
     at: np.ndarray
     """Thresholds or environment steps."""
@@ -40,10 +41,10 @@ class Band(NamedTuple):
     high: np.ndarray
 
 
-def normalise(
+def normalise_scores(
     tasks: Tasks, low: Sequence[float | int], high: Sequence[float | int]
 ) -> list[np.ndarray]:
-    """Every task's scores, or curves, on a scale where its `low` is 0 and its `high` is 1."""
+    """Scores, or curves, per task on a scale where `low` is 0 and `high` is 1."""
     scaled = []
     for scores, bottom, top in zip(tasks, low, high, strict=True):
         if not -np.inf < bottom < top < np.inf:
@@ -52,9 +53,9 @@ def normalise(
     return scaled
 
 
-def summary(tasks: Tasks, gamma: float = 1.0) -> Summary:
+def aggregate_scores(tasks: Tasks, gamma: float = 1.0) -> Aggregates:
     """Interquartile mean, mean, median and optimality gap with their intervals."""
-    return Summary(
+    return Aggregates(
         task_iqm(tasks), task_mean(tasks), task_median(tasks), optimality_gap(tasks, gamma)
     )
 
@@ -75,26 +76,26 @@ def task_median(tasks: Tasks) -> Interval:
 
 
 def optimality_gap(tasks: Tasks, gamma: float = 1.0) -> Interval:
-    """How much is missing to `gamma` on average, where more than `gamma` counts as `gamma`."""
+    """Mean shortfall from `gamma`; scores above `gamma` count as `gamma`."""
     return bootstrap([np.maximum(gamma - scores, 0.0) for scores in _scores(tasks)], _mean)
 
 
 def improvement_over_tasks(ours: Tasks, theirs: Tasks) -> Interval:
     """Probability that a seed of ours beats one of theirs on a task (a tie counts half)."""
     if len(ours) != len(theirs):
-        raise ValueError(f"not the same tasks: {len(ours)} of ours, {len(theirs)} of theirs")
+        raise ValueError(f"the numbers of tasks differ: {len(ours)} and {len(theirs)}")
     return bootstrap([*_scores(ours), *_scores(theirs)], _mean_pairs_won)
 
 
 def performance_profile(
     tasks: Tasks, thresholds: Sequence[float | int] | np.ndarray, of_means: bool = False
 ) -> Band:
-    """The share of seeds that score above each threshold; every task weighs the same.
+    """Share of seeds that score above each threshold; all tasks have the same weight.
 
     Args:
         tasks: the scores.
-        thresholds: where the profile is asked for.
-        of_means: the share of tasks whose mean is above the threshold instead.
+        thresholds: where the profile is evaluated.
+        of_means: use the share of tasks whose mean is above the threshold instead.
     """
     scores, at = _scores(tasks), np.asarray(thresholds, float)
     if of_means:
@@ -107,18 +108,18 @@ def performance_profile(
 def sample_efficiency(
     steps: Sequence[float | int] | np.ndarray, curves: Sequence[np.ndarray]
 ) -> Band:
-    """Interquartile mean over tasks along training, from one (seeds, steps) array a task.
+    """Interquartile mean over tasks along training, from one (seeds, steps) array per task.
 
-    A point where some task has no number yet is NaN: of fewer tasks it would mean something else.
+    A point at which some task has no number is NaN: over fewer tasks it would not be comparable.
     """
     at = np.asarray(steps, float)
     if not curves or any(curve.ndim != 2 or curve.shape[1] != at.size for curve in curves):
         shapes = [curve.shape for curve in curves]
-        raise ValueError(f"curves must be (seeds, {at.size} steps), one a task; they are {shapes}")
+        raise ValueError(f"curves must be (seeds, {at.size} steps), one per task; got {shapes}")
     nothing = Interval(np.nan, np.nan, np.nan, 0)
-    there = np.all([np.isfinite(curve).any(0) for curve in curves], axis=0)
+    complete = np.all([np.isfinite(curve).any(0) for curve in curves], axis=0)
     columns = ([curve[:, k] for curve in curves] for k in range(at.size))
-    points = [task_iqm(x) if full else nothing for x, full in zip(columns, there, strict=True)]
+    points = [task_iqm(x) if full else nothing for x, full in zip(columns, complete, strict=True)]
     return _band(at, points)
 
 
@@ -138,7 +139,7 @@ def _band(at: np.ndarray, points: Iterable[Interval]) -> Band:
 
 
 def _means(strata: Sequence[np.ndarray]) -> np.ndarray:
-    """The means over seeds: (tasks, draws)."""
+    """Means over seeds, (tasks, draws)."""
     return np.stack([sample.mean(1) for sample in strata])
 
 
@@ -152,5 +153,5 @@ def _means_above(threshold: float, strata: Sequence[np.ndarray]) -> np.ndarray:
 
 def _mean_pairs_won(strata: Sequence[np.ndarray]) -> np.ndarray:
     half = len(strata) // 2
-    games = zip(strata[:half], strata[half:], strict=True)
-    return np.mean([pairs_won(pair) for pair in games], axis=0)
+    pairs = zip(strata[:half], strata[half:], strict=True)
+    return np.mean([pairs_won(pair) for pair in pairs], axis=0)

@@ -1,0 +1,49 @@
+"""Several runs together: their order and labels in tables and figures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fp3o.reports.data.record import ReportError, RunRecord
+from fp3o.sharing.schemes import SHARINGS
+
+
+def read_runs(paths: Sequence[str | Path]) -> list[RunRecord]:
+    """Read run directories and label them; a directory given twice is read once."""
+    if not paths:
+        raise ReportError("no run was given: name one or more run directories")
+    unique = {Path(path).resolve(): Path(path) for path in paths}
+    return label_runs([RunRecord.read(path) for path in unique.values()])
+
+
+def label_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Sort runs by task, sharing and algorithm, and give each a label of its own.
+
+    Labels read `FP3O · partial`. Runs that would share one get the settings in which they differ,
+    or else the name of their directory.
+    """
+    runs = sorted(runs, key=_sort_key)
+    short = [f"{run.algorithm} · {run.sharing}" for run in runs]
+    labels = []
+    for run, label in zip(runs, short, strict=True):
+        pairs = zip(runs, short, strict=True)
+        same = [other for other, name in pairs if (other.task, name) == (run.task, label)]
+        keys = differing_settings(same)
+        extra = ", ".join(f"{key}={run.settings.get(key)}" for key in keys)
+        if len(same) > 1 and (not 1 <= len(keys) <= 2 or len(extra) > 40):
+            extra = run.path.resolve().name
+        labels.append(f"{label} · {extra}" if extra else label)
+    return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
+
+
+def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
+    """Names of the settings that are not the same in all runs."""
+    keys = dict.fromkeys(key for run in runs for key in run.settings)
+    return [key for key in keys if len({repr(run.settings.get(key)) for run in runs}) > 1]
+
+
+def _sort_key(run: RunRecord) -> tuple[Any, ...]:
+    sharing = run.settings.get("sharing")
+    place = [*SHARINGS, sharing].index(sharing)
+    return run.task, place, run.sharing, run.algorithm_title, run.algorithm

@@ -1,0 +1,29 @@
+"""Training time of a run from `timing.jsonl`, over all processes that worked on it."""
+
+import json
+from pathlib import Path
+
+
+def elapsed_seconds(run: Path) -> dict[int, float]:
+    """Environment step -> seconds of training so far, including those before a restart.
+
+    Every process counts its seconds from zero. A step or a time that does not increase marks the
+    first line of another process. Seeds train together: this is the time of all of them.
+    """
+    path = run / "timing.jsonl"
+    finished, last, elapsed = 0.0, (0, 0.0), {}
+    for text in path.read_text().splitlines() if path.is_file() else []:
+        try:
+            line = json.loads(text)
+            now = int(line["step"]), float(line["seconds"])
+        except (ValueError, TypeError, KeyError):  # the last line of a run may be incomplete
+            continue
+        if now[0] <= last[0] or now[1] < last[1]:
+            finished += last[1]
+        elapsed[now[0]], last = finished + now[1], now
+    return elapsed
+
+
+def training_seconds(run: Path) -> float:
+    """Seconds of training of a run in total, work that was lost in a crash included."""
+    return max(elapsed_seconds(run).values(), default=0.0)
