@@ -8,11 +8,13 @@ from fp3o.cli.options import read_options
 
 
 def experiment_command(argv: Sequence[str]) -> int:
-    """Reproduce a table or figure of the paper, or one beyond it; `list` names them all."""
-    from fp3o.experiments.framework.session import ExperimentOptions, overview, run_experiment
+    """Reproduce a table or figure of the paper, or one beyond it; `list` shows all of them."""
+    from fp3o.experiments.framework.options import ExperimentOptions
 
     options = read_options(ExperimentOptions, argv, experiment_command)
+    from fp3o.experiments.framework.session import experiments_table, run_experiment
+
     if options.name == "list":
-        Console().print(overview())
+        Console().print(experiments_table())
         return 0
     return run_experiment(options)

@@ -1,40 +1,44 @@
-"""The experiments, one small module each: a grid of plans, and how to show what was found."""
+"""Experiments: a grid of training runs per table or figure, and how it is summarised.
 
+Every module in `paper` and `beyond` defines one `EXPERIMENT`; a new file there is a new
+experiment. Custom ones are named by their import path, `my_module:EXPERIMENT`.
+"""
+
+import pkgutil
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 from fp3o.errors import SettingError, nearest
-from fp3o.experiments.beyond import agents, fair, sharing_spectrum, uncertified
+from fp3o.experiments import beyond, paper
 from fp3o.experiments.framework.grid import Experiment
-from fp3o.experiments.paper import (
-    a2po,
-    approximation,
-    compute,
-    convergence,
-    coppo,
-    dependent_step,
-    happo_kl,
-    instability_order,
-    mamujoco_table,
-    matching_degree,
-    mpe_table,
-    smac_table,
-    split,
-    stability,
-)
-
-EXPERIMENTS: Mapping[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        mamujoco_table, smac_table, mpe_table, coppo, a2po, convergence, split, dependent_step,
-        approximation, matching_degree, happo_kl, stability, compute, instability_order,
-        fair, uncertified, sharing_spectrum, agents,
-    )
-}  # fmt: skip
-"""The paper's tables and figures in its order, then those beyond it."""
+from fp3o.imports import load
 
 
-def find(name: str) -> Experiment:
-    """An experiment by name."""
-    if name not in EXPERIMENTS:
-        raise SettingError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
-    return EXPERIMENTS[name]
+@cache
+def all_experiments() -> Mapping[str, Experiment]:
+    """The built-in experiments by name: those of the paper in its order, then the others."""
+    return {found.name: found for package in (paper, beyond) for found in _experiments_in(package)}
+
+
+def _experiments_in(package: ModuleType) -> list[Experiment]:
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
+    return sorted((module.EXPERIMENT for module in modules), key=lambda x: (x.order, x.name))
+
+
+def find_experiment(name: str) -> Experiment:
+    """An experiment by its name, or a custom one by import path, `my_module:EXPERIMENT`."""
+    known = all_experiments()
+    if name in known:
+        return known[name]
+    if ":" not in name:
+        raise SettingError(
+            f"unknown experiment {name!r}: {nearest(name, known)}; a custom one is named by its "
+            "import path, my_module:EXPERIMENT"
+        )
+    found = load(name)
+    if not isinstance(found, Experiment):
+        raise SettingError(f"{name} is not an Experiment but a {type(found).__name__}")
+    return found

@@ -7,11 +7,15 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from fp3o.algorithms.schedules import stage_facts
+from fp3o.algorithms.table import parse_algorithm
+from fp3o.options import parse_options, write_options
 from fp3o.spec import FORMAT
 
 PACKAGES = (
@@ -28,12 +32,29 @@ def provenance_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any
     return {
         "format": FORMAT,
         "settings": dict(settings),
+        "algorithm": _algorithm_record(settings, agents),
         "agents": agents,
         "versions": package_versions(),
         "commit": _source_commit(),
         "device": device_name(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def _algorithm_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any]:
+    """The algorithm as reports need it, also where the module that registers it is missing."""
+    text = str(settings["algorithm"])
+    row = parse_algorithm(text)
+    name, changes = parse_options(text)
+    return {
+        "name": name,
+        "changes": write_options("", changes).lstrip(":"),
+        "title": row.title or name.rpartition(":")[2],
+        "summary": row.summary,
+        "colour": row.colour,
+        "gated": stage_facts(row, agents, settings["epochs"]).gated,
+        "fields": asdict(row),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fp3o.policy import Policy
 from fp3o.reports import report
-from fp3o.reports.data.record import RunRecord, Series, read_run
+from fp3o.reports.data.record import RunRecord, Series
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import evaluate
 from fp3o.runs.run_config import RunConfig
@@ -35,7 +35,7 @@ class Run:
     @cached_property
     def record(self) -> RunRecord:
         """The files of the run as data, read once."""
-        return read_run(self.path)
+        return RunRecord.read(self.path)
 
     @cached_property
     def config(self) -> RunConfig:

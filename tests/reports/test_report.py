@@ -273,17 +273,22 @@ def test_diagnostics_show_the_gate_and_the_gap(tmp_path: Path) -> None:
 
 
 def test_a_custom_algorithm_has_its_own_title_colour_and_panels(tmp_path: Path) -> None:
-    row = {"name": "my_module:careful", "title": "Careful", "colour": "#123456", "gated": True}
+    row = {
+        "name": "my_module:careful",
+        "title": "Careful",
+        "colour": ["#123456", "#abcdef"],
+        "gated": True,
+    }
     path = make(tmp_path / "run", algorithm="my_module:careful", row=row)
     run = read_runs([path])[0]
     assert run.label == "Careful · partial" and line_styles([run])[0].colour == "#123456"
     assert any("open gate" in panel.title for panel in diagnostic_panels(run))
     _, page = written([path], tmp_path)
     assert "Careful with partial sharing" in page.words and "my_module " not in page.words
-    assert page.curves()["charts"][0]["curves"][0]["colour"] == "#123456"
-    evil = {**row, "colour": "red;background:url(//e.vil)"}
+    assert page.curves()["charts"][0]["curves"][0]["colour"] == "light-dark(#123456,#abcdef)"
+    evil = {**row, "colour": ["red;background:url(//e.vil)", "#abcdef"]}
     evil_run = make(tmp_path / "evil", algorithm="my_module:careful", row=evil)
-    assert RunRecord.read(evil_run).colour == ""
+    assert RunRecord.read(evil_run).colour is None
 
 
 def test_runs_without_a_finished_episode_show_a_dash(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ RETURNS = (-5.0, -5.2, -4.8, -5.4, -5.1)
 
 WINS = (0.95, 0.9, 0.96, 0.88, 0.98)
 
-COLOURS = {"fp3o": "#d55e00", "mappo": "#0072b2", "happo": "#009e73"}
+COLOURS = {
+    "fp3o": ("#d55e00", "#f0813a"),
+    "mappo": ("#0072b2", "#4aa3df"),
+    "happo": ("#009e73", "#2fc79a"),
+}
 
 
 def battle_metrics(won: float) -> dict[str, float]:
@@ -46,7 +50,7 @@ def algorithm_row(text: str) -> dict[str, Any]:
     name, _, changes = text.partition(":")
     title = {"coppo": "CoPPO"}.get(name) or (name.upper() if name.isalnum() else name)
     row = {"name": name, "changes": changes, "title": title, "summary": "", "fields": {}}
-    return row | {"colour": COLOURS.get(name, ""), "gated": name == "fp3o"}
+    return row | {"colour": COLOURS.get(name), "gated": name == "fp3o"}
 
 
 def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) -> dict[str, Any]:

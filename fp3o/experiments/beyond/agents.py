@@ -5,73 +5,86 @@ from collections.abc import Iterator
 import numpy as np
 
 from fp3o.experiments.framework.grid import (
+    NOTHING_FINISHED,
     Cell,
     CellResult,
     CellResults,
     Experiment,
     Scale,
     Summary,
-    side_by_side,
+    pad_columns,
 )
-from fp3o.experiments.framework.plots import dots, lines_of
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.score_table import minutes, score_table
-from fp3o.experiments.framework.summary import caveats
+from fp3o.experiments.framework.plots import Lines, lines_figure, score_dots
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.score_table import score_table, training_minutes
+from fp3o.experiments.framework.summary import run_caveats
 from fp3o.reports.experiment_report import CaptionedFigure
 
-MAPS = {
-    "paper": ("3m", "8m", "10m_vs_11m", "25m"), "gpu": ("3m", "8m", "25m"),
-    "laptop": ("3m", "5m_vs_6m", "8m"), "smoke": ("3m",),
-}  # fmt: skip
+_MAPS = {
+    "paper": ("3m", "8m", "10m_vs_11m", "25m"),
+    "gpu": ("3m", "8m", "25m"),
+    "laptop": ("3m", "5m_vs_6m", "8m"),
+    "smoke": ("3m",),
+}
 
-STEPS = {"gpu": 2_000_000, "laptop": 320_000}
+_STEPS = {"gpu": 2_000_000, "laptop": 320_000}
+
+_COST_CAPTION = "Training time as teams grow."
+
+_SCORE_CAPTION = "Score of the last policies as teams grow; the maps differ in more than size."
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Teams of marines, full sharing."""
-    tasks = [f"smac/{name}" for name in MAPS[scale]]
+def _cells(scale: Scale) -> Iterator[Cell]:
+    """Teams of marines with full sharing."""
+    tasks = [f"smac/{name}" for name in _MAPS[scale]]
     names = ("fp3o", "mappo") if scale == "smoke" else ("fp3o", "mappo", "happo")
-    told = {"steps": STEPS[scale]} if scale in STEPS else {}
-    return cells(tasks, ["full"], {x: {**row, **told} for x, row in rows(*names).items()}, scale)
+    settings = {"steps": _STEPS[scale]} if scale in _STEPS else {}
+    return make_cells(tasks, ["full"], algorithm_variants(*names, **settings), scale)
 
 
-def cost(item: CellResult) -> float:
-    """Milliseconds of training a thousand steps of one seed."""
+def _cost(item: CellResult) -> float:
+    """Milliseconds of training per thousand steps of one seed."""
     assert item.run is not None
-    return 6e7 * minutes(item) / (item.run.step * len(item.run.seeds))
+    return 6e7 * training_minutes(item) / (item.run.step * len(item.run.seeds))
 
 
-def show(findings: CellResults) -> Summary:
-    """Lines over the number of agents, and the scores."""
-    if not findings:
-        return Summary(["Nothing is finished yet."])
-    costs, wins = {}, {}
-    for name in dict.fromkeys(item.cell.variant for item in findings):
-        own = [item for item in findings if item.cell.variant == name]
-        agents = np.array([item.run.config["agents"] for item in own if item.run])
-        costs[name] = agents, np.array([[cost(item) for item in own]])
-        wins[name] = agents, side_by_side([item.seeds for item in own])
-    told = [
+def _summarise(results: CellResults) -> Summary:
+    """Cost and score over the number of agents, and the table of scores."""
+    if not results:
+        return NOTHING_FINISHED
+    costs, scores = {}, {}
+    for name in dict.fromkeys(item.cell.variant for item in results):
+        group = [item for item in results if item.cell.variant == name]
+        agents = np.array([item.run.num_agents for item in group if item.run])
+        costs[name] = agents, np.array([[_cost(item) for item in group]])
+        scores[name] = agents, pad_columns([item.seeds for item in group])
+    texts = [
         f"{name} {value[0, 0]:.0f} ms with {agents[0]} agents and {value[0, -1]:.0f} with "
         f"{agents[-1]}"
         for name, (agents, value) in costs.items()
     ]
     verdict = [
-        f"A thousand steps of a seed cost: {'; '.join(told)}.",
+        f"Training time per thousand steps of a seed: {'; '.join(texts)}.",
         "Scores are of different maps: only those of one map can be compared.",
     ]
-    pictures = [
-        CaptionedFigure("cost", lines_of({"full sharing": costs}, "agents", "ms for 1,000 steps of a seed"),
-                "Time of training as teams grow."),
-        CaptionedFigure("score", lines_of({"full sharing": wins}, "agents", findings[0].measure.axis),
-                "Score of the last policies as teams grow; the maps differ in more than size."),
-        dots(findings, {}),
-    ]  # fmt: skip
-    return Summary(verdict, [score_table(findings, {}, "MAPPO")], pictures, caveats(findings))
+    figures = [
+        _figure("cost", costs, "ms per 1,000 steps of a seed", _COST_CAPTION),
+        _figure("score", scores, results[0].measure.axis, _SCORE_CAPTION),
+        score_dots(results, {}),
+    ]
+    return Summary(verdict, [score_table(results, {}, "MAPPO")], figures, run_caveats(results))
+
+
+def _figure(name: str, lines: Lines, y_label: str, caption: str) -> CaptionedFigure:
+    figure = lines_figure({"full sharing": lines}, "agents", y_label)
+    return CaptionedFigure(name, figure, caption)
 
 
 EXPERIMENT = Experiment(
-    "agents", "As teams grow",
-    "What do algorithms cost, and what do they reach, as the number of agents grows?",
-    grid, show,
-)  # fmt: skip
+    name="agents",
+    title="As teams grow",
+    question="What do the algorithms cost, and what do they score, as the number of agents grows?",
+    cells=_cells,
+    summarise=_summarise,
+    order=4,
+)

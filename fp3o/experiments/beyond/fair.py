@@ -1,57 +1,25 @@
-"""The same gradient steps, the same head, the same critics: controls that the paper lacks."""
+"""Controls that the paper lacks: equal gradient steps, equal heads, one critic."""
 
 from collections.abc import Iterator
 
-from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import cells, plan
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
+from fp3o.experiments.framework.scales import algorithm_title, cell_config, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = {
-    "paper": ("mamujoco/HalfCheetah-6x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
+_TASKS = {
+    "paper": ("mamujoco/HalfCheetah-6x1", "smac/5m_vs_6m"),
+    "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
     "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
     "smoke": ("mpe/simple_speaker_listener",),
-}  # fmt: skip
+}
 
-
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Epochs under every sharing; heads and critics where they differ."""
-    for task in TASKS[scale]:
-        for sharing in SHARINGS[1:2] if scale == "smoke" else SHARINGS:
-            yield from cells([task], [sharing], epochs(task, scale), scale)
-            if sharing == "partial":
-                yield from cells([task], [sharing], heads(task, scale), scale)
-            if sharing == "none":
-                yield from cells([task], [sharing], CRITICS, scale)
-
-
-def epochs(task: str, scale: Scale) -> dict[str, dict[str, object]]:
-    """FP3O takes twice MAPPO's gradient steps if both have the same epochs."""
-    usual = plan(task, "full", scale, "fp3o").learner.epochs
-    return {
-        "FP3O": {"algorithm": "fp3o"},
-        "MAPPO": {"algorithm": "mappo"},
-        "MAPPO, twice the epochs": {"algorithm": "mappo", "epochs": 2 * usual},
-        "FP3O, half the epochs": {"algorithm": "fp3o", "epochs": max(1, usual // 2)},
-    }
-
-
-def heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:
-    """The authors' release gives heads of their own the agents' number times the learning rate."""
-    agents = plan(task, "partial", scale, "fp3o").task_info.spec().num_agents
-    return {
-        f"{name.upper()}, head rate {words}": {"algorithm": name, "head_lr_factor": rate}
-        for name in ("fp3o", "mappo")
-        for words, rate in (("1", 1.0), ("N", float(agents)))
-    }
-
-
-CRITICS = {
-    f"{name.upper()}, one critic for all": {"algorithm": name, "critic_sharing": "full"}
+_CRITICS = {
+    f"{algorithm_title(name)}, one critic for all": {"algorithm": name, "critic_sharing": "full"}
     for name in ("fp3o", "mappo")
 }
-"""Without sharing every agent has a critic of its own; what if only the policies are apart?"""
+"""Without sharing, every agent has its own critic; here only the policies are separate."""
 
-CONTRASTS = tuple(
+_COMPARISONS = tuple(
     Comparison(ours, theirs, "")
     for ours, theirs in (
         ("FP3O", "MAPPO"),
@@ -63,16 +31,49 @@ CONTRASTS = tuple(
     )
 )
 
+_NOTE = (
+    "Each of FP3O's two steps has as many epochs as MAPPO's one: with equal epochs it takes twice "
+    "the gradient steps."
+)
+
+
+def _cells(scale: Scale) -> Iterator[Cell]:
+    """Epochs under every sharing; heads and critics where they differ."""
+    for task in _TASKS[scale]:
+        for sharing in ("partial",) if scale == "smoke" else PAPER_SHARINGS:
+            variants = _epochs(task, scale)
+            variants |= _heads(task, scale) if sharing == "partial" else {}
+            variants |= _CRITICS if sharing == "none" else {}
+            yield from make_cells([task], [sharing], variants, scale)
+
+
+def _epochs(task: str, scale: Scale) -> dict[str, dict[str, object]]:
+    """FP3O takes twice MAPPO's gradient steps if both have the same epochs."""
+    epochs = cell_config(task, "full", scale, "fp3o").learner.epochs
+    return {
+        "FP3O": {"algorithm": "fp3o"},
+        "MAPPO": {"algorithm": "mappo"},
+        "MAPPO, twice the epochs": {"algorithm": "mappo", "epochs": 2 * epochs},
+        "FP3O, half the epochs": {"algorithm": "fp3o", "epochs": max(1, epochs // 2)},
+    }
+
+
+def _heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:
+    """The authors' code multiplies the learning rate of separate heads by the number of agents."""
+    agents = cell_config(task, "partial", scale, "fp3o").task_info.spec().num_agents
+    return {
+        f"{algorithm_title(name)}, head rate {label}": {"algorithm": name, "head_lr_factor": rate}
+        for name in ("fp3o", "mappo")
+        for label, rate in (("1", 1.0), ("N", float(agents)))
+    }
+
+
 EXPERIMENT = Experiment(
-    "fair", "Under equal conditions",
-    "How do FP3O and MAPPO compare at the same number of gradient steps, with heads that learn at "
-    "the same rate, with one critic?",
-    grid,
-    scores(
-        *CONTRASTS, base="MAPPO",
-        notes=[
-            "FP3O's two steps have as many epochs each as MAPPO's one: with equal epochs it "
-            "takes twice the gradient steps."
-        ],
-    ),
-)  # fmt: skip
+    name="fair",
+    title="Equal conditions",
+    question="How do FP3O and MAPPO compare with the same number of gradient steps, with equal "
+    "learning rates of the heads, with one critic?",
+    cells=_cells,
+    summarise=score_summary(*_COMPARISONS, base="MAPPO", notes=[_NOTE]),
+    order=1,
+)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Machinery of experiments: grids of runs, execution, timing, summaries, pages."""

@@ -1,4 +1,4 @@
-"""All tasks together, with the statistics of the field: robust means, profiles, who beats whom."""
+"""Aggregates over all tasks of an experiment: robust means, profiles, sample efficiency."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,148 +7,151 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
-from fp3o.experiments.framework.plots import colour_of
+from fp3o.experiments.framework.plots import variant_styles
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.figures.canvas import PANEL, laid_out, styled
-from fp3o.reports.figures.results import legend
-from fp3o.reports.figures.style import LINES
-from fp3o.reports.phrasing import ends_text
+from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_legend, figure_style
+from fp3o.reports.phrasing import DASH, interval_text
 from fp3o.reports.stats.aggregates import (
     Band,
+    aggregate_scores,
     improvement_over_tasks,
     performance_profile,
     sample_efficiency,
-    summary,
 )
 
-CAPTION = (
-    "Scores scaled so that 1 is winning every battle, or the planner, and 0 is losing all, or "
-    "random actions; a task under one sharing counts as one. In brackets: stratified bootstrap "
-    "intervals (95 %; with five seeds they hold the truth a little less often). Optimality gap: "
-    "how much is missing to 1, less is better. Probability of improvement: that a seed beats one "
-    "of {base}, mean over tasks."
+AGGREGATES_CAPTION = (
+    "Scores normalised so that 1 is a win rate of 100 % or the planner, and 0 a win rate of 0 % or "
+    "random actions; a task under one sharing counts as one task. In brackets: stratified "
+    "bootstrap intervals (95 %; with five seeds their coverage is a little lower). Optimality gap: "
+    "mean shortfall from 1, lower is better. Probability of improvement: that a seed is better "
+    "than one of {base}, mean over tasks."
 )
 
-PROFILE = (
-    "Performance profiles: the share of seeds, over all tasks and sharings, with a score above "
-    "each threshold; bands are bootstrap intervals. Higher is better."
+PROFILES_CAPTION = (
+    "Performance profiles: share of seeds, over all tasks and sharings, with a score above each "
+    "threshold; bands are bootstrap intervals. Higher is better."
 )
 
-EFFICIENCY = (
-    "Sample efficiency: interquartile mean of the scaled evaluations over all tasks and seeds, at "
-    "equal shares of every task's training; bands are bootstrap intervals."
+EFFICIENCY_CAPTION = (
+    "Sample efficiency: interquartile mean of the normalised evaluations over all tasks and seeds, "
+    "at equal shares of the training of each task; bands are bootstrap intervals."
 )
 
 SHARES = np.linspace(0.0, 1.0, 41)
-"""Of the training, where curves of different tasks are compared."""
+"""Shares of training at which curves of different tasks are compared."""
 
-Scores = Mapping[str, list[np.ndarray]]
+VariantScores = Mapping[str, list[np.ndarray]]
+"""Variant -> one array per task and sharing."""
 
 
-def overall(findings: CellResults, base: str) -> tuple[list[ResultTable], list[CaptionedFigure]]:
-    """A table and performance profiles, where scores of different tasks can be compared."""
-    scores = common(findings)
+def aggregate_results(
+    results: CellResults, base: str
+) -> tuple[list[ResultTable], list[CaptionedFigure]]:
+    """A table, performance profiles and curves, if scores of different tasks are comparable."""
+    scores = complete_variants(results, normalised_scores)
     if len(scores) < 2 or len(next(iter(scores.values()))) < 2:
         return [], []
     rows = []
     for name, tasks in scores.items():
-        found = summary(tasks)
-        row = [name, *map(ends_text, (found.iqm, found.median, found.mean, found.optimality_gap))]
+        found = aggregate_scores(tasks)
+        numbers = found.iqm, found.median, found.mean, found.optimality_gap
+        row = [name, *map(interval_text, numbers)]
         if base in scores:
-            better = "–" if name == base else ends_text(improvement_over_tasks(tasks, scores[base]))
-            row.append(better)
+            better = improvement_over_tasks(tasks, scores[base])
+            row.append(DASH if name == base else interval_text(better))
         rows.append(row)
     head = ["variant", "IQM", "median", "mean", "optimality gap"]
     head += ["probability of improvement"] * (base in scores)
-    grid = ResultTable("All tasks together", head, rows, CAPTION.format(base=base or "the base"))
-    pictures = [CaptionedFigure("profiles", profiles(scores), PROFILE)]
-    curves = common(findings, learning)
-    if curves:
-        pictures.append(CaptionedFigure("sample_efficiency", efficiency(curves), EFFICIENCY))
-    return [grid], pictures
+    caption = AGGREGATES_CAPTION.format(base=base or "the base")
+    table = ResultTable("All tasks together", head, rows, caption)
+    figures = [CaptionedFigure("profiles", profiles_figure(scores), PROFILES_CAPTION)]
+    if curves := complete_variants(results, normalised_curves):
+        efficiency = efficiency_figure(curves)
+        figures.append(CaptionedFigure("sample_efficiency", efficiency, EFFICIENCY_CAPTION))
+    return [table], figures
 
 
-def common(
-    findings: CellResults, of: Callable[[CellResult], np.ndarray | None] | None = None
-) -> Scores:
-    """Variant -> numbers of every place (scores if not told), of variants that have all places."""
-    places = [*dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings)]
+def complete_variants(
+    results: CellResults, values: Callable[[CellResult], np.ndarray | None]
+) -> VariantScores:
+    """Arrays of the variants that have all tasks and sharings; empty if some cell has none."""
+    places = [*dict.fromkeys((item.cell.task, item.cell.sharing) for item in results)]
     table: dict[str, dict[tuple[str, str], np.ndarray]] = {}
-    for item in findings:
-        value = (of or scaled)(item)
-        if value is None or item.cell.more:
+    for item in results:
+        array = values(item)
+        if array is None or not array.size or item.cell.detail:
             return {}
-        table.setdefault(item.cell.variant, {})[item.cell.task, item.cell.sharing] = value
+        table.setdefault(item.cell.variant, {})[item.cell.task, item.cell.sharing] = array
     return {
-        name: [own[place] for place in places]
-        for name, own in table.items()
-        if all(place in own for place in places)
+        name: [arrays[place] for place in places]
+        for name, arrays in table.items()
+        if all(place in arrays for place in places)
     }
 
 
-def ends(item: CellResult) -> tuple[float, float] | None:
-    """What counts as 0 and as 1 in a cell; None where nobody knows."""
-    if item.measure.share:
-        return item.measure.ends
-    known = item.run.results.get("references", {}) if item.run else {}
-    if not {"random", "planner"} <= known.keys():
+def score_bounds(item: CellResult) -> tuple[float, float] | None:
+    """The scores that count as 0 and as 1 in a cell; None if unknown."""
+    if item.measure.is_rate:
+        return item.measure.bounds
+    baselines = item.run.results.get("baselines", {}) if item.run else {}
+    if not {"random", "planner"} <= baselines.keys():
         return None
-    low, high = (item.measure.of(known[name]) for name in ("random", "planner"))
+    low, high = (item.measure.value(baselines[name]) for name in ("random", "planner"))
     return low, high
 
 
-def scaled(item: CellResult) -> np.ndarray | None:
-    """A cell's seeds between 0 and 1."""
-    found = ends(item)
-    return None if found is None else (item.seeds - found[0]) / (found[1] - found[0])
+def normalised_scores(item: CellResult) -> np.ndarray | None:
+    """Scores of a cell's seeds between 0 and 1."""
+    bounds = score_bounds(item)
+    return None if bounds is None else (item.seeds - bounds[0]) / (bounds[1] - bounds[0])
 
 
-def learning(item: CellResult) -> np.ndarray | None:
-    """A cell's evaluations between 0 and 1 at equal shares of its training, (seeds, shares)."""
-    found = ends(item)
-    if found is None or item.run is None:
+def normalised_curves(item: CellResult) -> np.ndarray | None:
+    """Evaluations of a cell between 0 and 1 at equal shares of its training, (seeds, shares)."""
+    bounds = score_bounds(item)
+    if bounds is None or item.run is None:
         return None
     step, value = item.run.series(f"eval_{item.measure.name}")
     if step.size < 2 or not np.isfinite(value).all():
         return None
     at = SHARES * step.max()
-    own = np.stack([np.interp(at, step, item.measure.scale * seed) for seed in value])
-    return (own - found[0]) / (found[1] - found[0])
+    curves = np.stack([np.interp(at, step, item.measure.scale * seed) for seed in value])
+    return (curves - bounds[0]) / (bounds[1] - bounds[0])
 
 
-def efficiency(curves: Scores) -> Figure:
-    """Interquartile mean over training, a line a variant."""
-    with styled():
+def efficiency_figure(curves: VariantScores) -> Figure:
+    """Interquartile mean over training, one line per variant."""
+    bands = {name: sample_efficiency(100 * SHARES, tasks) for name, tasks in curves.items()}
+    with figure_style():
         figure = Figure(figsize=PANEL, layout="constrained")
         axis = figure.subplots()
-        for place, tasks in enumerate(curves.values()):
-            _band(axis, sample_efficiency(100 * SHARES, tasks), place, [*curves])
-        axis.set_xlabel("percent of the training")
+        _draw_bands(axis, bands)
+        axis.set_xlabel("percent of training")
         axis.set_ylabel("interquartile mean of the scores")
         axis.set_ylim(max(-0.5, axis.get_ylim()[0]), 1.05)
-        legend(figure, [axis])
-        return laid_out(figure)
+        figure_legend(figure, [axis])
+        return apply_layout(figure)
 
 
-def profiles(scores: Scores) -> Figure:
-    """A line a variant."""
+def profiles_figure(scores: VariantScores) -> Figure:
+    """Performance profiles, one line per variant."""
     low = min(float(np.min(task)) for tasks in scores.values() for task in tasks)
     thresholds = np.linspace(min(0.0, low), 1.05, 80)
-    with styled():
+    bands = {name: performance_profile(tasks, thresholds) for name, tasks in scores.items()}
+    with figure_style():
         figure = Figure(figsize=PANEL, layout="constrained")
         axis = figure.subplots()
-        for place, tasks in enumerate(scores.values()):
-            _band(axis, performance_profile(tasks, thresholds), place, [*scores])
+        _draw_bands(axis, bands)
         axis.set_xlabel("score above")
         axis.set_ylabel("share of seeds")
         axis.set_ylim(-0.03, 1.03)
-        legend(figure, [axis])
-        return laid_out(figure)
+        figure_legend(figure, [axis])
+        return apply_layout(figure)
 
 
-def _band(axis: Axes, band: Band, place: int, names: Sequence[str]) -> None:
-    """A line with its interval; dashes tell apart variants of one colour."""
-    colours = [colour_of(name, names) for name in names]
-    dashes = LINES[colours[:place].count(colours[place]) % len(LINES)]
-    axis.plot(band.at, band.centre, color=colours[place], ls=dashes, label=names[place])
-    axis.fill_between(band.at, band.low, band.high, color=colours[place], alpha=0.12, lw=0)
+def _draw_bands(axis: Axes, bands: Mapping[str, Band]) -> None:
+    """Lines with their intervals."""
+    names: Sequence[str] = [*bands]
+    for (name, band), style in zip(bands.items(), variant_styles(names, names), strict=True):
+        axis.plot(band.at, band.centre, color=style.colour, ls=style.dashes, label=name)
+        axis.fill_between(band.at, band.low, band.high, color=style.colour, alpha=0.12, lw=0)

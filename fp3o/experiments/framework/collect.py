@@ -1,4 +1,4 @@
-"""TODO."""
+"""Reading finished cells, and the report of an experiment."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,72 +7,63 @@ from pathlib import Path
 from typing import Any
 
 from fp3o.experiments.framework.grid import Cell, CellResult, Experiment, Scale
-from fp3o.experiments.framework.run_grid import FAILURES, WORKS, done, refuse_another
-from fp3o.reports.data.record import RunRecord, read_runs
+from fp3o.experiments.framework.run_grid import FAILURES, JOBS, cell_finished, check_cell_folder
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.experiment_report import ExperimentReport, Failure
 
 
-def found(cells: Sequence[Cell], out: Path, command: str = "") -> list[CellResult]:
-    """The finished cells; `command` does all of them again."""
-    there = [cell for cell in cells if done(cell, out)]
-    for cell in there:
-        refuse_another(cell, out)
-    trained = {cell.label: out / cell.label for cell in there if cell.work == "train"}
-    runs = {run.path.name: run for run in read_runs([*trained.values()])} if trained else {}
-    facts = {
-        cell.label: json.loads((out / cell.label / WORKS[cell.work].result).read_text())
-        for cell in there
-        if cell.work != "train"
-    }
-    return [
-        CellResult(
-            cell, out / cell.label, named(runs.get(cell.label), cell, command),
-            facts.get(cell.label, {}),
-        )
-        for cell in there
-    ]  # fmt: skip
+def read_cells(cells: Sequence[Cell], out: Path, command: str = "") -> list[CellResult]:
+    """Results of the finished cells; `command` is the one that reproduces all of them."""
+    finished = [cell for cell in cells if cell_finished(cell, out)]
+    for cell in finished:
+        check_cell_folder(cell, out)
+    return [_read_cell(cell, out / cell.label, command) for cell in finished]
 
 
-def named(run: RunRecord | None, cell: Cell, command: str) -> RunRecord | None:
-    """A run under the name that its experiment has for it, and how to do it again there."""
-    words = " · ".join(filter(None, (cell.variant, cell.sharing, cell.more)))
-    if run is None:
-        return None
-    told = run.settings
-    how_long = f"--steps {told['steps']} --seeds {told['seeds']}"
-    again = {"command": f"{command} --part {cell.label} {how_long}"} if command else {}
-    return replace(run, label=words, config={**run.config, **again})
+def _read_cell(cell: Cell, path: Path, command: str) -> CellResult:
+    if cell.job != "train":
+        return CellResult(cell, path, timing=json.loads((path / JOBS[cell.job].result).read_text()))
+    return CellResult(cell, path, _label_run(RunRecord.read(path), cell, command))
 
 
-def exhibit(
+def _label_run(run: RunRecord, cell: Cell, command: str) -> RunRecord:
+    """A run with the label of its cell and the command that reproduces it."""
+    label = " · ".join(filter(None, (cell.variant, cell.sharing, cell.detail)))
+    length = f"--steps {run.settings['steps']} --seeds {run.settings['seeds']}"
+    command = f"{command} --part {cell.label} {length}" if command else run.metadata["command"]
+    return replace(run, label=label, metadata={**run.metadata, "command": command})
+
+
+def experiment_report(
     experiment: Experiment, cells: Sequence[Cell], scale: Scale, out: Path, command: str
 ) -> ExperimentReport:
-    """All that can be said about an experiment now."""
-    findings = found(cells, out, command)
-    shown = experiment.show(findings)
-    there = {item.cell.label for item in findings}
-    failed = [
-        cell.label
+    """The report of an experiment, from the cells that are finished."""
+    results = read_cells(cells, out, command)
+    summary = experiment.summarise(results)
+    finished = {item.cell.label for item in results}
+    errors = {
+        cell.label: out / FAILURES / f"{cell.label}.txt"
         for cell in cells
-        if cell.label not in there and (out / FAILURES / f"{cell.label}.txt").exists()
-    ]
+        if cell.label not in finished
+    }
+    failed = {label: path for label, path in errors.items() if path.exists()}
     return ExperimentReport(
         name=experiment.name, title=experiment.title, question=experiment.question,
-        claim=experiment.claim, verdict=shown.verdict, command=command, scale=scale,
-        tables=shown.tables, pictures=shown.pictures, notes=shown.notes,
-        runs=[item.run for item in findings if item.run],
-        failures=[Failure(x, (out / FAILURES / f"{x}.txt").read_text().strip()) for x in failed],
-        missing=[cell.label for cell in cells if cell.label not in {*there, *failed}],
-        machines=machines(findings),
+        claim=experiment.claim, verdict=summary.verdict, command=command, scale=scale,
+        tables=summary.tables, figures=summary.figures, notes=summary.notes,
+        runs=[item.run for item in results if item.run],
+        failures=[Failure(label, path.read_text().strip()) for label, path in failed.items()],
+        missing=[label for label in errors if label not in failed],
+        machines=_machines(results),
     )  # fmt: skip
 
 
-def machines(findings: Sequence[CellResult]) -> str:
-    """The devices and versions of all cells, those they were resumed on included."""
-    parts: list[Mapping[str, Any]] = []
-    for item in findings:
-        config = item.run.config if item.run else item.facts["machine"]
-        parts += [config, *config.get("resumed", [])]
-    devices = dict.fromkeys(str(part["device"]) for part in parts)
-    versions = sorted({str(part["versions"]["jax"]) for part in parts})
-    return f"{'; '.join(devices)}; jax {', '.join(versions)}" if parts else ""
+def _machines(results: Sequence[CellResult]) -> str:
+    """Devices and JAX versions of all cells, including those they were resumed on."""
+    records: list[Mapping[str, Any]] = []
+    for item in results:
+        record = item.run.metadata if item.run else item.timing["machine"]
+        records += [record, *record.get("resumed", [])]
+    devices = dict.fromkeys(str(record["device"]) for record in records)
+    versions = sorted({str(record["versions"]["jax"]) for record in records})
+    return f"{'; '.join(devices)}; jax {', '.join(versions)}" if records else ""

@@ -1,7 +1,7 @@
-"""Experiments as grids: cells with plans, the scales they can be run at, what was found.
+"""An experiment as a grid of cells: its runs, their results, and their summary.
 
-An experiment is a function from a scale to cells, and one from what was found to what is shown.
-Cells are told apart by a few words: the task, the sharing, and the variant that is compared.
+An experiment is a function from a scale to cells, and one from results to a summary. A cell is
+identified by its task, its sharing, and the variant that is compared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fp3o.reports.data.measures import Measure, measure
+from fp3o.reports.data.measures import RETURN, WIN_RATE, Measure
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.runs.run_config import RunConfig
@@ -20,40 +20,41 @@ Scale = Literal["paper", "gpu", "laptop", "smoke"]
 
 SCALES: Mapping[Scale, str] = {
     "paper": "the paper's tasks, steps and batches: days",
-    "gpu": "the paper's hyperparameters, with large batches for battles and fewer steps for bodies",
-    "laptop": "small tasks or few steps: minutes a cell on two cores",
-    "smoke": "two tiny iterations, to see that everything works: seconds a cell, numbers mean "
-    "nothing",
+    "gpu": "the paper's hyperparameters, larger batches for SMAC and fewer steps for MuJoCo",
+    "laptop": "small tasks or few steps: minutes per cell on two cores",
+    "smoke": "two tiny iterations, to test that everything runs: seconds per cell, meaningless "
+    "numbers",
 }
-"""How large an experiment can be."""
+"""Sizes of an experiment."""
 
-SHARINGS = ("full", "partial", "none")
+PAPER_SHARINGS = ("full", "partial", "none")
+"""The sharings compared in the paper."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of a grid: what tells it from the others, and the work to be done there."""
+    """One cell of a grid: its identity and the run configuration."""
 
     task: str
     sharing: str
     variant: str
-    """What is compared, as tables call it."""
+    """What is compared, as titled in tables."""
     config: RunConfig
-    work: str = "train"
-    """One of `conduct.WORKS`."""
-    more: str = ""
-    """A fourth word where three do not tell it from the others, such as a rollout size."""
+    job: str = "train"
+    """What is done, one of `run_grid.JOBS`."""
+    detail: str = ""
+    """Distinguishes cells with equal task, sharing and variant, such as a rollout size."""
 
     @property
     def label(self) -> str:
-        """The name of its directory."""
-        own = map(slug, (self.sharing, self.variant, self.more))
-        return "-".join(filter(None, (self.task.split("/")[-1], *own)))
+        """Name of its directory."""
+        parts = map(slug, (self.sharing, self.variant, self.detail))
+        return "-".join(filter(None, (self.task.split("/")[-1], *parts)))
 
 
-def slug(words: str) -> str:
-    """Words as a part of a file's name."""
-    kept = "".join(x if x.isalnum() or x == "_" else " " for x in words.lower())
+def slug(text: str) -> str:
+    """A text as part of a file name."""
+    kept = "".join(x if x.isalnum() or x == "_" else " " for x in text.lower())
     return "_".join(kept.split())
 
 
@@ -64,38 +65,40 @@ class CellResult:
     cell: Cell
     path: Path
     run: RunRecord | None = None
-    """What was trained."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What was measured, if nothing was trained."""
+    """The trained run."""
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    """Measured times and memory, if nothing was trained."""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str, str]:
         """Task, sharing, variant."""
         return self.cell.task, self.cell.sharing, self.cell.variant
 
     @property
     def measure(self) -> Measure:
-        """What its task is judged by: wins where there are some, else the return."""
+        """Measure of the task: the win rate if it has one, else the return."""
         rows = self.run.results["last"] if self.run else []
-        return measure("won" if rows and "won" in (rows[0].get("outcomes") or {}) else "return")
+        wins = any("won" in (row.get("episode_metrics") or {}) for row in rows)
+        return WIN_RATE if wins else RETURN
 
     @property
     def by_seed(self) -> dict[int, float]:
-        """What the last policy of every seed reached."""
+        """Score of the last policy per seed; seeds without a finished episode are left out."""
         rows = self.run.results["last"] if self.run else []
-        return {int(row["seed"]): self.measure.of(row) for row in rows}
+        scores = {int(row["seed"]): self.measure.value(row) for row in rows}
+        return {seed: score for seed, score in scores.items() if np.isfinite(score)}
 
     @property
     def seeds(self) -> np.ndarray:
-        """The same as numbers in a row."""
+        """The scores of `by_seed` as an array."""
         return np.array([*self.by_seed.values()])
 
 
 CellResults = Sequence[CellResult]
 
 
-def side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers of seeds (s,) of several cells as (s, cells); NaN where a cell has fewer seeds."""
+def pad_columns(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays over seeds (s,) of several cells as (s, cells); NaN where a cell has fewer seeds."""
     most = max(column.size for column in columns)
     rows = [np.pad(x, (0, most - x.size), constant_values=np.nan) for x in columns]
     return np.stack(rows, axis=1)
@@ -103,22 +106,28 @@ def side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Summary:
-    """What an experiment makes of its findings."""
+    """Content of an experiment's report that depends on its results."""
 
     verdict: Sequence[str]
     tables: Sequence[ResultTable] = ()
-    pictures: Sequence[CaptionedFigure] = ()
+    figures: Sequence[CaptionedFigure] = ()
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+NOTHING_FINISHED = Summary(["No cell is finished yet."])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A question, the runs that answer it, and how the answer is shown."""
+    """A question, the grid of runs that answers it, and how its results are summarised."""
 
     name: str
+    """Name on the command line."""
     title: str
     question: str
     cells: Callable[[Scale], Iterator[Cell]]
-    show: Callable[[CellResults], Summary]
+    summarise: Callable[[CellResults], Summary]
     claim: str = ""
-    """What the paper says; empty where the experiment is not in the paper."""
+    """The paper's claim; empty if the experiment is not in the paper."""
+    order: int = 100
+    """Position in lists of experiments."""

@@ -1,37 +1,37 @@
-"""The paper's numbers, as they are printed: data, nothing else."""
+"""The numbers printed in the paper."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 
-class Published(NamedTuple):
-    """A published score: the middle over seeds, and the standard deviation beside it."""
+class PaperScore(NamedTuple):
+    """A score in the paper: mean or median over seeds, and standard deviation."""
 
     centre: float
     deviation: float
 
 
-Place = tuple[str, str, str]
+CellKey = tuple[str, str, str]
 """Task, sharing, variant."""
 
-Papers = Mapping[Place, Published]
-"""Scores of the paper by their place."""
+PaperScores = Mapping[CellKey, PaperScore]
+"""Scores of the paper by cell."""
 
-FOUR = ("FP3O", "HAPPO", "MAPPO", "IPPO")
+_FOUR = ("FP3O", "HAPPO", "MAPPO", "IPPO")
 
 
-def _placed(
+def _by_cell(
     names: Sequence[str], rows: Iterable[tuple[str, str, Sequence[tuple[float, float]]]]
-) -> Papers:
+) -> PaperScores:
     return {
-        (task, sharing, name): Published(*score)
+        (task, sharing, name): PaperScore(*score)
         for task, sharing, scores in rows
         for name, score in zip(names, scores, strict=True)
     }
 
 
-MAMUJOCO = _placed(
-    FOUR,
+PAPER_MAMUJOCO = _by_cell(
+    _FOUR,
     [
         ("mamujoco/Reacher-2x1", "full", ((-32.7, 5.8), (-33.2, 2.2), (-45.4, 11.3), (-51.5, 4.5))),
         (
@@ -119,8 +119,8 @@ MAMUJOCO = _placed(
 )
 """Mean return over 32 episodes and five seeds, at ten million steps."""
 
-SMAC = _placed(
-    FOUR,
+PAPER_SMAC = _by_cell(
+    _FOUR,
     [
         ("smac/bane_vs_bane", "full", ((100.0, 1.4), (100.0, 1.9), (100.0, 3.5), (100.0, 2.3))),
         ("smac/bane_vs_bane", "partial", ((100.0, 0.0), (65.6, 26.4), (100.0, 0.0), (100.0, 0.0))),
@@ -144,7 +144,7 @@ SMAC = _placed(
 )
 """Median win rate in StarCraft II in percent, five seeds."""
 
-MPE = _placed(
+PAPER_MPE = _by_cell(
     ("FP3O", "HAPPO", "MAPPO", "A2PO"),
     [
         ("mpe/simple_reference", "full", ((-4.9, 4.0), (-9.8, 6.4), (-7.2, 5.6), (-9.2, 7.1))),
@@ -161,11 +161,11 @@ MPE = _placed(
         ),
     ],
 )
-"""Mean reward; over how many episodes, and of one agent or all, is not said."""
+"""Mean reward; the number of episodes, and whether it is per agent, are not stated."""
 
 EXACT, APPROXIMATE = "clipping alone", "FP3O"
 
-APPROXIMATION = _placed(
+PAPER_APPROXIMATION = _by_cell(
     (EXACT, APPROXIMATE),
     [
         ("mamujoco/Reacher-2x1", "none", ((-25.9, 5.4), (-26.5, 2.6))),
@@ -176,7 +176,7 @@ APPROXIMATION = _placed(
     ],
 )
 
-MINUTES: Mapping[Place, float] = {
+PAPER_MINUTES: Mapping[CellKey, float] = {
     (task, sharing, name): minutes
     for task, sharing, row in (
         ("smac/bane_vs_bane", "full", (710, 764, 697, 692)),
@@ -186,11 +186,11 @@ MINUTES: Mapping[Place, float] = {
         ("mamujoco/HalfCheetah-6x1", "partial", (1722, 1825, 1594, 1547)),
         ("mamujoco/HalfCheetah-6x1", "none", (2041, 2037, 1750, 1743)),
     )
-    for name, minutes in zip(FOUR, row, strict=True)
+    for name, minutes in zip(_FOUR, row, strict=True)
 }
-"""Wall-clock minutes of a whole run on the authors' machine."""
+"""Wall-clock minutes of a run on the authors' machine."""
 
-MEBIBYTES: Mapping[Place, float] = {
+PAPER_MEBIBYTES: Mapping[CellKey, float] = {
     (task, sharing, name): memory
     for task, sharing, row in (
         ("smac/bane_vs_bane", "full", (3679, 1009, 3687, 3241)),
@@ -200,6 +200,6 @@ MEBIBYTES: Mapping[Place, float] = {
         ("mamujoco/HalfCheetah-6x1", "partial", (948, 879, 947, 945)),
         ("mamujoco/HalfCheetah-6x1", "none", (879, 879, 879, 877)),
     )
-    for name, memory in zip(FOUR, row, strict=True)
+    for name, memory in zip(_FOUR, row, strict=True)
 }
 """Memory on the authors' GPU."""

@@ -1,5 +1,6 @@
-"""TODO."""
+"""Progress of a grid on the terminal."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,55 +10,55 @@ from fp3o.experiments.framework.grid import Cell
 from fp3o.runs.progress import Display, TrainingStatus, duration_text
 
 
-class Progress:
-    """How far a grid is, and how long it will take: by steps of all seeds done so far."""
+class GridProgress:
+    """Number of finished cells and the time left, estimated from steps of all seeds."""
 
-    def __init__(self, cells: Sequence[Cell], left: Sequence[Cell], screen: Display):
-        self.screen, self.total = screen, len(cells)
+    def __init__(self, cells: Sequence[Cell], left: Sequence[Cell], display: Display):
+        self.display, self.total = display, len(cells)
         self.number = len(cells) - len(left)
-        self.work = {cell.label: cell.config.steps * cell.config.seeds for cell in left}
-        self.done, self._began = 0.0, time.perf_counter()
+        self.steps = {cell.label: cell.config.steps * cell.config.seeds for cell in left}
+        self.done, self._started = 0.0, time.perf_counter()
 
     @contextmanager
-    def at(self, cell: Cell) -> Iterator[Display]:
-        """While a cell is worked at, its display says where it stands in the grid."""
+    def cell(self, cell: Cell) -> Iterator[Display]:
+        """Context of one cell: a display that also shows the progress of the grid."""
         self.number += 1
-        self.screen.say(f"{self.number}/{self.total} {cell.label}")
-        yield Inside(self, cell)
-        self.done += self.work[cell.label]
-        self.screen.close()
+        self.display.say(f"{self.number}/{self.total} {cell.label}")
+        yield CellDisplay(self, cell)
+        self.done += self.steps[cell.label]
+        self.display.close()
         if self.number < self.total:
-            self.screen.say(f"{self.number}/{self.total} done, about {self.left()} left")
+            self.display.say(f"{self.number}/{self.total} done, about {self.time_left()} left")
 
-    def left(self, inside: int | float = 0) -> str:
-        """Time left for all cells, given what was done inside the present one."""
-        finished, total = self.done + inside, sum(self.work.values())
-        spent = time.perf_counter() - self._began
-        return duration_text(spent * (total - finished) / finished if finished else float("inf"))
+    def time_left(self, current: int | float = 0) -> str:
+        """Time left for all cells, given the steps done in the current one."""
+        finished, total = self.done + current, sum(self.steps.values())
+        spent = time.perf_counter() - self._started
+        return duration_text(spent * (total - finished) / finished if finished else math.inf)
 
 
-class Inside:
-    """The display of a cell inside a grid."""
+class CellDisplay:
+    """Display of a run inside a grid."""
 
-    def __init__(self, grid: Progress, cell: Cell):
-        self._grid, self._cell, self._screen = grid, cell, grid.screen
+    def __init__(self, grid: GridProgress, cell: Cell):
+        self._grid, self._cell, self._display = grid, cell, grid.display
 
     def say(self, text: str) -> None:
-        """A line; what belongs to single runs only is left out."""
+        """Print a line, except the path of the single run."""
         if "output in" not in text:
-            self._screen.say(text)
+            self._display.say(text)
 
     def waiting(self, text: str) -> Any:
-        """A context in which something of unknown length happens."""
-        return self._screen.waiting(text)
+        """Context of work of unknown duration."""
+        return self._display.waiting(text)
 
     def update(self, status: TrainingStatus) -> None:
-        """How far training is, and the grid."""
+        """Show the progress of the run and of the grid."""
         status.title = f"{self._grid.number}/{self._grid.total} {self._cell.label}"
-        left = self._grid.left(status.done * status.seeds)
+        left = self._grid.time_left(status.done * status.seeds)
         status.numbers["all cells"] = f"{left} left"
-        self._screen.update(status)
+        self._display.update(status)
 
     def close(self) -> None:
-        """No more updates."""
-        self._screen.close()
+        """End the updates."""
+        self._display.close()

@@ -1,22 +1,23 @@
-"""TODO."""
+"""Run configurations of cells at each scale."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fp3o.experiments.framework.grid import SHARINGS, Cell, Scale
+from fp3o.algorithms.table import ALGORITHMS
+from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Scale
 from fp3o.runs.run_config import RunConfig
 
 SMOKE: Mapping[str, Any] = {
-    "num_envs": 2, "epochs": 2, "minibatches": 1, "hidden": (8,), "gru_size": 0, "sequence_length": 1,
-    "seeds": 2, "eval_every": 1, "eval_episodes": 2, "final_episodes": 2,
+    "num_envs": 2, "epochs": 2, "minibatches": 1, "hidden": (8,), "gru_size": 0,
+    "sequence_length": 1, "seeds": 2, "eval_every": 1, "eval_episodes": 2, "final_episodes": 2,
 }  # fmt: skip
-"""What all tasks have in common at the scale `smoke`."""
+"""Settings of all tasks at the scale `smoke`."""
 
 LAPTOP: Mapping[str, Mapping[str, Any]] = {
-    # The demo's settings: a team that talks in a minute.
+    # The settings of the demo, in which agents learn to communicate within a minute.
     "mpe": {
-        "num_envs": 64, "epochs": 4, "minibatches": 4, "gru_size": 0, "sequence_length": 1, "gamma": 0.9,
-        "actor_lr": 2e-3, "critic_lr": 2e-3, "steps": 640_000, "eval_every": 20,
+        "num_envs": 64, "epochs": 4, "minibatches": 4, "gru_size": 0, "sequence_length": 1,
+        "gamma": 0.9, "actor_lr": 2e-3, "critic_lr": 2e-3, "steps": 640_000, "eval_every": 20,
     },
     "mamujoco": {"steps": 200_000, "minibatches": 8, "eval_every": 10, "eval_episodes": 4},
     "smac": {
@@ -24,49 +25,63 @@ LAPTOP: Mapping[str, Mapping[str, Any]] = {
         "final_episodes": 200,
     },
 }  # fmt: skip
-"""What changes at the scale `laptop`, family by family."""
+"""Settings changed at the scale `laptop`, per family of tasks."""
 
 GPU: Mapping[str, Mapping[str, Any]] = {"mamujoco": {"steps": 2_000_000, "eval_episodes": 8}}
-"""What changes at the scale `gpu`; battles have presets for it."""
+"""Settings changed at the scale `gpu`, per family; SMAC tasks have presets for it."""
 
-ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
-"""Steps of a rollout at the scale `smoke`."""
+ABLATION_TASKS: Mapping[Scale, tuple[str, ...]] = {
+    "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"),
+    "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
+    "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
+    "smoke": ("mpe/simple_speaker_listener",),
+}
+"""Tasks of the paper's ablations at each scale."""
+
+SMOKE_ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
+"""Steps per environment and iteration at the scale `smoke`, per family."""
 
 
-def plan(task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any) -> RunConfig:
-    """A task's plan at a scale, with some settings changed."""
+def cell_config(
+    task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any
+) -> RunConfig:
+    """The configuration of a task at a scale, with some settings changed."""
     family = task.split("/")[0]
     kind = "many" if family == "smac" and scale != "paper" else "paper"
-    names = RunConfig.from_preset(task).task_info.presets
-    preset = f"{kind}-{sharing}"
-    made = RunConfig.from_preset(task, preset if preset in names else kind if kind in names else None)
+    presets = RunConfig.from_preset(task).task_info.presets
+    preset = next((name for name in (f"{kind}-{sharing}", kind) if name in presets), None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
         chosen |= GPU.get(family, {})
     if scale == "laptop":
         chosen |= LAPTOP.get(family, {})
     if scale == "smoke":
-        rollout = ROLLOUT.get(family, 4)
+        rollout = SMOKE_ROLLOUT.get(family, 4)
         chosen |= {**SMOKE, "rollout": rollout, "steps": 2 * SMOKE["num_envs"] * rollout}
-    given = sharing if sharing in SHARINGS else {}
-    chosen |= {"algorithm": algorithm} | ({"sharing": given} if given else {})
-    return made.with_settings(chosen | settings)
+    chosen |= {"algorithm": algorithm}
+    chosen |= {"sharing": sharing} if sharing in PAPER_SHARINGS else {}
+    return RunConfig.from_preset(task, preset).with_settings(chosen | settings)
 
 
-def cells(
+def make_cells(
     tasks: Iterable[str],
     sharings: Iterable[str],
     variants: Mapping[str, Mapping[str, Any]],
     scale: Scale,
 ) -> Iterator[Cell]:
-    """Every task under every sharing in every variant; a variant is a name and its settings."""
+    """All combinations of tasks, sharings and variants; a variant is a title and its settings."""
     sharings = [*sharings]
     for task in tasks:
         for sharing in sharings:
-            for name, settings in variants.items():
-                yield Cell(task, sharing, name, plan(task, sharing, scale, **settings))
+            for title, settings in variants.items():
+                yield Cell(task, sharing, title, cell_config(task, sharing, scale, **settings))
 
 
-def rows(*algorithms: str) -> dict[str, dict[str, str]]:
-    """Algorithms as variants: `fp3o` is called FP3O."""
-    return {name.upper().replace("COPPO", "CoPPO"): {"algorithm": name} for name in algorithms}
+def algorithm_variants(*names: str, **settings: Any) -> dict[str, dict[str, Any]]:
+    """Algorithms as variants, by their titles, with common settings."""
+    return {algorithm_title(name): {"algorithm": name, **settings} for name in names}
+
+
+def algorithm_title(name: str) -> str:
+    """Title of a built-in algorithm."""
+    return ALGORITHMS[name].title

@@ -1,130 +1,110 @@
-"""TODO."""
-
-import json
+"""Table of scores: ours, the paper's, differences, cost."""
 
 import numpy as np
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
-from fp3o.experiments.framework.paper_results import Papers, Published
-from fp3o.reports.data.measures import WON
+from fp3o.experiments.framework.paper_results import PaperScore, PaperScores
+from fp3o.reports.data.measures import WIN_RATE
+from fp3o.reports.data.timing import training_seconds
 from fp3o.reports.experiment_report import ResultTable
-from fp3o.reports.phrasing import count_text, score_text
+from fp3o.reports.phrasing import DASH, count_text, score_text
 from fp3o.reports.stats.intervals import Interval, mean_interval, smac_win_rate
 
-
-def score_table(findings: CellResults, papers: Papers, base: str) -> ResultTable:
-    """A line a cell: ours, the paper's, the difference to a base, what it took."""
-    wins = any(item.measure is WON for item in findings)
-    more = any(item.cell.more for item in findings)
-    head = [
-        "task",
-        "sharing",
-        "variant",
-        *[""] * more,
-        "steps",
-        "ours",
-        *["median of last ten"] * wins,
-    ]
-    head += ["the paper's", *[f"difference to {base}"] * bool(base), "gradient steps", "minutes"]
-    rows = []
-    for item in findings:
-        row = [*item.place, *[item.cell.more] * more, steps(item), bold(item)]
-        row += [*[last_ten(item)] * wins, published(papers.get(item.place), item.measure.unit)]
-        row += [difference(item, findings, base)] * bool(base)
-        rows.append([*row, f"{gradient_steps(item):,}", f"{minutes(item):.1f}"])
-    return ResultTable(
-        "Scores", head, rows, CAPTION + (WINS_CAPTION if wins else ""), words=3 + more
-    )
-
-
-CAPTION = (
+SCORES_CAPTION = (
     "Ours: the last policy of every seed, mean ± half of the 95 % interval over seeds (Student's "
-    "t). The paper's: as printed, with its standard deviation. Differences are paired by seed. "
-    "Gradient steps are those of a seed's policies, of all turns together; minutes those of all "
-    "seeds together, evaluations included (where runs shared a machine they say little)."
+    "t). Paper: as printed, with its standard deviation. Differences are paired by seed. Gradient "
+    "steps: policy updates per seed, summed over stages. Minutes: all seeds together, including "
+    "evaluations (not comparable where runs shared a machine)."
 )
 
 WINS_CAPTION = (
-    " Wins in percent. Median of last ten: per seed the median of its last ten evaluations, then "
-    "the median over seeds, with the standard deviation over all of these evaluations. The "
-    "paper's win rates are of StarCraft II, ours of a simulator."
+    " Win rates in percent. Median of last ten: per seed the median of its last ten evaluations, "
+    "then the median over seeds, with the standard deviation over all of these evaluations. The "
+    "paper's win rates are in StarCraft II, ours in a simulator."
 )
 
 
-def steps(item: CellResult) -> str:
-    """Environment steps of a seed."""
-    return count_text(item.run.step) if item.run else "–"
+def score_table(results: CellResults, paper: PaperScores, base: str) -> ResultTable:
+    """One row per cell: our score, the paper's, the difference to a base variant, the cost."""
+    wins = any(item.measure is WIN_RATE for item in results)
+    detail = any(item.cell.detail for item in results)
+    head = ["task", "sharing", "variant", *[""] * detail, "steps", "ours"]
+    head += [*["median of last ten"] * wins, "paper", *[f"difference to {base}"] * bool(base)]
+    rows = []
+    for item in results:
+        row = [*item.key, *[item.cell.detail] * detail, steps_text(item), bold_score(item)]
+        row += [*[_last_ten(item)] * wins, _paper_text(paper.get(item.key), item.measure.unit)]
+        row += [difference_text(item, results, base)] * bool(base)
+        rows.append([*row, f"{gradient_steps(item):,}", f"{training_minutes(item):.1f}"])
+    caption = SCORES_CAPTION + (WINS_CAPTION if wins else "")
+    head += ["gradient steps", "minutes"]
+    return ResultTable("Scores", head, rows, caption, text_columns=3 + detail)
 
 
-def planned(item: CellResult) -> int:
-    """The steps of a cell's plan, in whole iterations."""
+def steps_text(item: CellResult) -> str:
+    """Environment steps per seed."""
+    return count_text(item.run.step) if item.run else DASH
+
+
+def planned_steps(item: CellResult) -> int:
+    """Steps per seed in the cell's configuration, in whole iterations."""
     return item.cell.config.iterations * item.cell.config.steps_per_iteration
 
 
-def bold(item: CellResult) -> str:
-    """The score, its centre in bold."""
+def bold_score(item: CellResult) -> str:
+    """The score with its mean in bold; a dash if no seed finished an episode."""
     text = score_text(mean_interval(item.seeds), item.measure.unit)
     centre, mark, rest = text.partition(" ±")
-    return f"**{centre}**{mark}{rest}"
+    return text if text == DASH else f"**{centre}**{mark}{rest}"
 
 
-def last_ten(item: CellResult) -> str:
-    """The median of the last ten evaluations' win rates."""
-    if item.run is None or item.measure is not WON:
-        return "–"
-    value = 100 * item.run.series("eval_won").value
-    if not value.size:
-        return "–"
-    found = smac_win_rate(value)
-    return f"{found.median:.1f} ({found.pooled_deviation:.1f}) %"
+def _last_ten(item: CellResult) -> str:
+    """Median win rate of the last ten evaluations."""
+    value = item.run.series("eval_won").value if item.run else np.empty(0)
+    if item.measure is not WIN_RATE or not value.size:
+        return DASH
+    rate = smac_win_rate(100 * value)
+    return f"{rate.median:.1f} ({rate.pooled_deviation:.1f}) %"
 
 
-def published(known: Published | None, unit: str = "") -> str:
-    """A number of the paper."""
-    return f"{known.centre:g} ± {known.deviation:g}{unit}" if known else "–"
+def _paper_text(score: PaperScore | None, unit: str = "") -> str:
+    return f"{score.centre:g} ± {score.deviation:g}{unit}" if score else DASH
 
 
-def difference(item: CellResult, findings: CellResults, base: str) -> str:
-    """How much more a cell reaches than the base under the same task and sharing."""
-    other = rival(item, findings, base)
+def difference_text(item: CellResult, results: CellResults, base: str) -> str:
+    """Difference of a cell's score to that of the base variant."""
+    other = same_cell(item, results, base)
     if other is None or other is item:
-        return "–"
-    interval = paired(item, other)
-    text = score_text(interval, item.measure.unit)
-    return text if text.startswith(("-", "–")) else f"+{text}"
+        return DASH
+    text = score_text(paired_difference(item, other), item.measure.unit)
+    return text if text.startswith(("-", DASH)) else f"+{text}"
 
 
-def rival(item: CellResult, findings: CellResults, variant: str) -> CellResult | None:
-    """The cell of another variant in the same place."""
-    place = item.cell.task, item.cell.sharing, variant, item.cell.more
-    return next((x for x in findings if (*x.place, x.cell.more) == place), None)
+def same_cell(item: CellResult, results: CellResults, variant: str) -> CellResult | None:
+    """The cell of another variant with the same task, sharing and detail."""
+    key = item.cell.task, item.cell.sharing, variant, item.cell.detail
+    return next((x for x in results if (*x.key, x.cell.detail) == key), None)
 
 
-def paired(ours: CellResult, theirs: CellResult) -> Interval:
-    """The difference seed by seed; seeds that only one of them has are left out."""
+def paired_difference(ours: CellResult, theirs: CellResult) -> Interval:
+    """Mean difference over the seeds that both cells have."""
     one, other = ours.by_seed, theirs.by_seed
     return mean_interval([one[seed] - other[seed] for seed in one if seed in other])
 
 
 def gradient_steps(item: CellResult) -> int:
-    """Steps of the policies' optimisers in a seed's whole training, mean over seeds.
+    """Steps of the policy optimiser per seed over training, mean over seeds.
 
-    Only some iterations may have been logged.
+    Extrapolated from the logged iterations.
     """
-    if item.run is None:
+    value = item.run.series("actor_steps").value if item.run else np.empty(0)
+    if item.run is None or not value.size:
         return 0
-    told = item.run.settings
-    iterations = item.run.step / (told["num_envs"] * told["rollout"])
-    return round(iterations * float(np.nanmean(item.run.series("actor_steps").value)))
+    settings = item.run.settings
+    iterations = item.run.step / (settings["num_envs"] * settings["rollout"])
+    return round(iterations * float(np.nanmean(value)))
 
 
-def minutes(item: CellResult) -> float:
-    """Of training, all processes of the run together."""
-    total, last = 0.0, 0.0
-    path = item.path / "timing.jsonl"
-    for line in path.read_text().splitlines() if path.exists() else ():
-        seconds = json.loads(line)["seconds"]
-        if seconds < last:  # the run was stopped here and resumed
-            total += last
-        last = seconds
-    return (total + last) / 60
+def training_minutes(item: CellResult) -> float:
+    """Minutes of training over all processes of the run."""
+    return training_seconds(item.path) / 60

@@ -1,162 +1,175 @@
-"""What most experiments show: scores beside the paper's, differences seed by seed, a verdict."""
+"""Summary of experiments about scores: table, figures, comparisons of variants, verdict."""
 
 import operator
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from fp3o.experiments.framework.aggregate import overall
-from fp3o.experiments.framework.grid import CellResults, Summary
-from fp3o.experiments.framework.paper_results import Papers
-from fp3o.experiments.framework.plots import curves, dots, in_words
-from fp3o.experiments.framework.score_table import paired, planned, rival, score_table, steps
-from fp3o.reports.phrasing import count_text, number_text
-from fp3o.reports.stats.intervals import Interval, mean_interval
+import numpy as np
+
+from fp3o.experiments.framework.aggregate import aggregate_results
+from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
+from fp3o.experiments.framework.paper_results import PaperScores
+from fp3o.experiments.framework.plots import curve_figures, score_dots
+from fp3o.experiments.framework.score_table import (
+    paired_difference,
+    planned_steps,
+    same_cell,
+    score_table,
+    steps_text,
+)
+from fp3o.reports.phrasing import count_text, number_text, sharing_title
+from fp3o.reports.stats.intervals import Interval
+
+METHOD = " (95 % intervals of the differences, paired by seed)"
+"""How cells are compared; stated once per page."""
 
 
 class Comparison(NamedTuple):
-    """A claim about two variants, to be looked at in every task and sharing."""
+    """Two variants that are compared in every task and sharing."""
 
     ours: str
     theirs: str
     expected: Literal["better", "equal", ""] = "better"
-    """What the paper says `ours` is; empty: it says nothing."""
+    """The paper's claim about `ours`; empty if there is none."""
 
 
-HOW = " (95 % intervals of the differences, paired by seed)"
-"""How cells are compared; said once on a page."""
-
-
-class Verdict(NamedTuple):
-    """In how many cells a variant was better, worse, and not told apart."""
+class Counts(NamedTuple):
+    """Number of cells in which a variant is better, worse, or not distinguishable."""
 
     better: int
     worse: int
     open: int
 
 
-def scores(
-    *contrasts: Comparison,
-    papers: Papers | None = None,
+def score_summary(
+    *comparisons: Comparison,
+    paper: PaperScores | None = None,
     base: str = "",
-    said: Callable[[CellResults], Sequence[str]] | None = None,
+    verdict: Callable[[CellResults], Sequence[str]] | None = None,
     notes: Sequence[str] = (),
 ) -> Callable[[CellResults], Summary]:
-    """How an experiment about scores is shown: one table, dots, curves, and the contrasts."""
+    """Summary function of an experiment about scores: one table, dots, curves, comparisons."""
 
-    def show(findings: CellResults) -> Summary:
-        trained = [item for item in findings if item.run]
+    def summarise(results: CellResults) -> Summary:
+        trained = [item for item in results if item.run]
         if not trained:
-            return Summary(["Nothing is finished yet."])
-        verdict = [words for contrast in contrasts for words in judged(trained, contrast)]
-        verdict = [words.replace(HOW, "") if k else words for k, words in enumerate(verdict)]
-        verdict += said(trained) if said else []
-        rival = base or (contrasts[0].theirs if contrasts else "")
-        table = score_table(trained, papers or {}, rival)
-        together, profiles = overall(trained, rival)
-        pictures = [dots(trained, papers or {}), *profiles, *curves(trained)]
-        return Summary(
-            verdict, [table, *together], pictures, [*caveats(trained), *unlearned(trained), *notes]
-        )
+            return NOTHING_FINISHED
+        lines = [line for pair in comparisons for line in compare_variants(trained, pair)]
+        lines = [line.replace(METHOD, "") if k else line for k, line in enumerate(lines)]
+        lines += verdict(trained) if verdict else []
+        reference = base or (comparisons[0].theirs if comparisons else "")
+        table = score_table(trained, paper or {}, reference)
+        tables, profiles = aggregate_results(trained, reference)
+        figures = [score_dots(trained, paper or {}), *profiles, *curve_figures(trained)]
+        remarks = [*run_caveats(trained), *unlearned_notes(trained), *notes]
+        return Summary(lines, [table, *tables], figures, remarks)
 
-    return show
+    return summarise
 
 
-def judged(findings: CellResults, contrast: Comparison) -> Sequence[str]:
-    """What was found about two variants, and whether that is what the paper says."""
-    found = tally(findings, contrast.ours, contrast.theirs)
-    total = sum(found)
+def compare_variants(results: CellResults, comparison: Comparison) -> Sequence[str]:
+    """Result of comparing two variants, and whether it agrees with the paper."""
+    counts = count_differences(results, comparison.ours, comparison.theirs)
+    total = sum(counts)
+    ours, theirs = comparison.ours, comparison.theirs
     if not total:
-        return [f"Whether “{contrast.ours}” is better than “{contrast.theirs}” is not known yet."]
+        return [f"Whether “{ours}” is better than “{theirs}” is not known yet."]
     first = (
-        f"“{contrast.ours}” is better than “{contrast.theirs}” in {found.better} of {total} "
-        f"{'cell' if total == 1 else 'cells'}, worse in {found.worse}, and not told apart in "
-        f"{found.open}{HOW}."
+        f"“{ours}” is better than “{theirs}” in {counts.better} of {total} "
+        f"{'cell' if total == 1 else 'cells'}, worse in {counts.worse}, and not distinguishable in "
+        f"{counts.open}{METHOD}."
     )
-    if contrast.expected == "equal":
-        return [first, *alike(findings, contrast, found)]
-    return [first, *[answer(found)] * bool(contrast.expected)]
+    if comparison.expected == "equal":
+        return [first, _claim_of_equality(results, comparison, counts)]
+    return [first, *[claim_verdict(counts)] * bool(comparison.expected)]
 
 
-def tally(findings: CellResults, ours: str, theirs: str) -> Verdict:
-    """How a variant did against another one, cell by cell; those without intervals do not count."""
-    known = [x for x in differences(findings, ours, theirs) if x.known]
+def count_differences(results: CellResults, ours: str, theirs: str) -> Counts:
+    """Count cells by the sign of the difference; cells without an interval are left out."""
+    known = [x for x in _differences(results, ours, theirs) if x.known]
     better, worse = sum(x.low > 0 for x in known), sum(x.high < 0 for x in known)
-    return Verdict(better, worse, len(known) - better - worse)
+    return Counts(better, worse, len(known) - better - worse)
 
 
-def differences(findings: CellResults, ours: str, theirs: str) -> list[Interval]:
-    """The differences of two variants, place by place, where something was learned."""
-    lost = unlearned_places(findings)
+def _differences(results: CellResults, ours: str, theirs: str) -> list[Interval]:
+    """Differences of two variants per task and sharing, where something was learned."""
+    excluded = unlearned_cells(results)
     found = []
-    for item in findings:
-        other = rival(item, findings, theirs)
-        if item.cell.variant == ours and other and (item.cell.task, item.cell.sharing) not in lost:
-            found.append(paired(item, other))
+    for item in results:
+        other = same_cell(item, results, theirs)
+        place = item.cell.task, item.cell.sharing
+        if item.cell.variant == ours and other and place not in excluded:
+            found.append(paired_difference(item, other))
     return found
 
 
-def answer(found: Verdict) -> str:
-    """Whether `better` holds: most cells must say so, and none the opposite; likewise `not`."""
-    total = sum(found)
-    if found.better > total / 2 and not found.worse:
-        return "What the paper says holds here."
-    if found.worse > total / 2 and not found.better:
-        return "What the paper says does not hold here: it is the other way round."
-    return "What the paper says is neither confirmed nor refuted here."
+def claim_verdict(counts: Counts) -> str:
+    """Whether a claim of improvement holds: in most cells, and contradicted in none."""
+    total = sum(counts)
+    if counts.better > total / 2 and not counts.worse:
+        return "The paper's claim holds here."
+    if counts.worse > total / 2 and not counts.better:
+        return "The paper's claim does not hold here: the opposite does."
+    return "The paper's claim is neither confirmed nor refuted here."
 
 
-def alike(findings: CellResults, contrast: Comparison, found: Verdict) -> list[str]:
-    """Whether a claim that there is no difference stands, and what could hide behind it."""
-    if found.better or found.worse:
-        return ["That there is no difference, as the paper says, does not hold everywhere here."]
-    widths = [x.half for x in differences(findings, contrast.ours, contrast.theirs) if x.known]
-    low, high = number_text(min(widths)), number_text(max(widths))
-    ends = low if low == high else f"{low} to {high}"
-    return [
-        "No difference is seen, as the paper says; one of less than the intervals' half widths "
-        f"({ends}) could not be."
-    ]
+def _claim_of_equality(results: CellResults, comparison: Comparison, counts: Counts) -> str:
+    """Whether a claim of no difference holds, and how large a hidden difference could be."""
+    if counts.better or counts.worse:
+        return "The paper's claim of no difference does not hold in all cells here."
+    known = [x for x in _differences(results, comparison.ours, comparison.theirs) if x.known]
+    low, high = (number_text(end([x.half for x in known])) for end in (min, max))
+    widths = low if low == high else f"{low} to {high}"
+    return (
+        "No difference is found, as the paper claims; one smaller than the half widths of the "
+        f"intervals ({widths}) would not be detected."
+    )
 
 
-def caveats(findings: CellResults) -> list[str]:
-    """What a reader must know before trusting a number."""
+def run_caveats(results: CellResults) -> list[str]:
+    """Notes on cells with few seeds or another number of steps than planned."""
     notes = []
-    runs = [item.run for item in findings if item.run]
-    few = min(len(run.seeds) for run in runs)
+    runs = [item.run for item in results if item.run]
+    few = min((len(run.seeds) for run in runs), default=5)
     if few < 5:
         notes.append(f"Some cells have only {few} seeds: their intervals are wide or missing.")
-    for words, wrong in (("Fewer", operator.lt), ("More", operator.gt)):
+    for word, differs in (("Fewer", operator.lt), ("More", operator.gt)):
         cells = [
-            f"{item.cell.label} ({steps(item)}, planned {count_text(planned(item))})"
-            for item in findings
-            if item.run and wrong(item.run.step, planned(item))
+            f"{item.cell.label} ({steps_text(item)}, planned {count_text(planned_steps(item))})"
+            for item in results
+            if item.run and differs(item.run.step, planned_steps(item))
         ]
         if cells:
             more = f" and {len(cells) - 6} more" if len(cells) > 6 else ""
-            notes.append(f"{words} steps than planned: {', '.join(cells[:6])}{more}.")
+            notes.append(f"{word} steps than planned: {', '.join(cells[:6])}{more}.")
     return notes
 
 
-def unlearned(findings: CellResults) -> list[str]:
-    """Words about the places where nothing was learned."""
+def unlearned_notes(results: CellResults) -> list[str]:
+    """Notes on the tasks and sharings in which nothing was learned."""
     return [
-        f"{task} with {in_words(sharing)} is not learned at this scale: no variant does better "
-        f"than {words}. It is left out of the verdict."
-        for (task, sharing), words in unlearned_places(findings).items()
+        f"{task} with {sharing_title(sharing)} is not learned at this scale: no variant exceeds "
+        f"{floor}. It is excluded from the verdict."
+        for (task, sharing), floor in unlearned_cells(results).items()
     ]
 
 
-def unlearned_places(findings: CellResults) -> dict[tuple[str, str], str]:
-    """Where no variant does better than the best team that knows nothing, and what that reaches."""
-    found = {}
-    for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in findings):
-        own = [item for item in findings if (item.cell.task, item.cell.sharing) == place]
-        known = own[0].run.results.get("references", {}) if own[0].run else {}
-        floor = known.get("blind", known.get("random"))
-        # Twice the luck of the draw above it is not yet above it.
-        best = max(mean_interval(item.seeds).centre for item in own)
-        if floor and best <= own[0].measure.of(floor) + 2 * abs(floor.get("stderr") or 0.0):
-            words = "the best team that does not talk" if "blind" in known else "a random team"
-            value = number_text(own[0].measure.of(floor))
-            found[place] = f"{words} ({value}{own[0].measure.unit})"
-    return found
+def unlearned_cells(results: CellResults) -> dict[tuple[str, str], str]:
+    """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score.
+
+    That baseline is `blind`, the best policy without information, or else `random`.
+    """
+    floors = {}
+    for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
+        group = [item for item in results if (item.cell.task, item.cell.sharing) == place]
+        baselines = group[0].run.results.get("baselines", {}) if group[0].run else {}
+        floor = baselines.get("blind", baselines.get("random"))
+        means = [float(np.mean(item.seeds)) for item in group if item.seeds.size]
+        if not floor or not means:
+            continue
+        measure, error = group[0].measure, 2 * abs(floor.get("stderr") or 0.0)
+        if max(means) <= measure.value(floor) + error:
+            value = number_text(measure.value(floor))
+            title = floor.get("title") or "random actions"
+            floors[place] = f"the baseline “{title}” ({value}{measure.unit})"
+    return floors

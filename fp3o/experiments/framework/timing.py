@@ -1,4 +1,4 @@
-"""How long an iteration takes, part by part, and how much memory: measured, not trained."""
+"""Duration and memory of one iteration, split into rollout and update."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,30 +15,30 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program, TrainState, split_keys, update_learner
 from fp3o.training.rollout import collect_rollout
 
-TURNS = 5
-"""Iterations that are timed; the median counts."""
+REPEATS = 5
+"""Iterations that are timed; the median is reported."""
 
 
-def clock(plan: RunConfig) -> dict[str, Any]:
-    """Seconds of a rollout, of an update and of compiling, and the memory of one seed's program."""
-    env = plan.task_info.vec_env(plan.variant, plan.learner.num_envs)
-    program = Program(env, plan.learner)
-    state = program.init(plan.seed)
-    take = _take_on_host if program.on_host else _take_traced
-    with compiled_anew():
-        parts = take(program, state)
+def time_iteration(config: RunConfig) -> dict[str, Any]:
+    """Seconds of rollout, update and compilation, and the memory of the program of one seed."""
+    env = config.task_info.vec_env(config.variant, config.learner.num_envs)
+    program = Program(env, config.learner)
+    state = program.init(config.seed)
+    measure = _time_host if program.on_host else _time_compiled
+    with _without_cache():
+        parts = measure(program, state)
     agents = env.spec.num_agents
     return {
         **parts,
-        "steps": plan.steps_per_iteration,
+        "steps": config.steps_per_iteration,
         "agents": agents,
-        "machine": provenance_record(plan.settings, agents),
+        "machine": provenance_record(config.settings, agents),
     }
 
 
 @contextmanager
-def compiled_anew() -> Iterator[None]:
-    """Without programs that another process has compiled: they would take no time."""
+def _without_cache() -> Iterator[None]:
+    """Context without the persistent compilation cache, whose programs would compile at once."""
     before = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
     jax.config.update("jax_enable_compilation_cache", False)
     compilation_cache.reset_cache()
@@ -49,44 +49,46 @@ def compiled_anew() -> Iterator[None]:
         compilation_cache.reset_cache()
 
 
-def _take_traced(program: Program, state: TrainState) -> dict[str, float]:
-    """The two halves of an iteration as programs of their own."""
+def _time_compiled(program: Program, state: TrainState) -> dict[str, float]:
+    """Rollout and update as two separate programs."""
     setup, env, hparams = program.setup, program.env, program.hyperparameters()
-    _, play_keys, learn_key = split_keys(setup, state.key)
+    _, rollout_keys, learn_key = split_keys(setup, state.key)
     actor, carry = state.learner.actor, state.rollout
-    play, compile_play = _compiled(partial(collect_rollout, setup, env), actor, carry, play_keys)
-    after, trajectory = play(actor, carry, play_keys)
-    told = state.learner, trajectory, after, learn_key
-    update, compile_update = _compiled(partial(update_learner, setup, hparams), *told)
+    rollout, compile_rollout = _compile(
+        partial(collect_rollout, setup, env), actor, carry, rollout_keys
+    )
+    after, trajectory = rollout(actor, carry, rollout_keys)
+    inputs = state.learner, trajectory, after, learn_key
+    update, compile_update = _compile(partial(update_learner, setup, hparams), *inputs)
     return {
-        "rollout": _median(lambda: play(actor, carry, play_keys)),
-        "update": _median(lambda: update(*told)),
-        "compile": compile_play + compile_update,
-        "rollout_mib": _memory(play),
+        "rollout": _median_seconds(lambda: rollout(actor, carry, rollout_keys)),
+        "update": _median_seconds(lambda: update(*inputs)),
+        "compile": compile_rollout + compile_update,
+        "rollout_mib": _memory(rollout),
         "update_mib": _memory(update),
     }
 
 
-def _take_on_host(program: Program, state: TrainState) -> dict[str, float]:
-    """The same where the host plays: environments first, then the program that learns."""
-    began = time.perf_counter()
+def _time_host(program: Program, state: TrainState) -> dict[str, float]:
+    """The same for environments on the host: their rollout, then the compiled update."""
+    start = time.perf_counter()
     state, _ = program.iterate(state)  # compiles
-    compiling = time.perf_counter() - began
+    compiling = time.perf_counter() - start
     setup, hparams = program.setup, program.hyperparameters()
-    played = []
-    for _ in range(TURNS):
-        _, play_keys, learn_key = split_keys(setup, state.key)
-        began = time.perf_counter()
+    rollouts = []
+    for _ in range(REPEATS):
+        _, rollout_keys, learn_key = split_keys(setup, state.key)
+        start = time.perf_counter()
         carry, trajectory = program._host.collect(
-            program.env, state.learner.actor, state.rollout, play_keys
+            program.env, state.learner.actor, state.rollout, rollout_keys
         )
-        played.append(time.perf_counter() - began)
+        rollouts.append(time.perf_counter() - start)
         state = state._replace(rollout=carry)
-    told = state.rollout._replace(env_state=(), timestep=(), actor_hidden=())
-    inputs = state.learner, trajectory, told, learn_key  # pyright: ignore
-    update, _ = _compiled(partial(update_learner, setup, hparams), *inputs)
-    seconds = _median(lambda: update(*inputs))
-    rollout = float(np.median(played))
+    after = state.rollout._replace(env_state=(), timestep=(), actor_hidden=())
+    inputs = state.learner, trajectory, after, learn_key  # pyright: ignore
+    update, _ = _compile(partial(update_learner, setup, hparams), *inputs)
+    seconds = _median_seconds(lambda: update(*inputs))
+    rollout = float(np.median(rollouts))
     return {
         "rollout": rollout,
         "update": seconds,
@@ -96,24 +98,24 @@ def _take_on_host(program: Program, state: TrainState) -> dict[str, float]:
     }
 
 
-def _compiled(function: Callable[..., Any], *inputs: Any) -> tuple[Any, float]:
-    began = time.perf_counter()
+def _compile(function: Callable[..., Any], *inputs: Any) -> tuple[Any, float]:
+    start = time.perf_counter()
     program = jax.jit(function).lower(*inputs).compile()
-    return program, time.perf_counter() - began
+    return program, time.perf_counter() - start
 
 
-def _median(run: Callable[[], Any]) -> float:
-    took = []
+def _median_seconds(run: Callable[[], Any]) -> float:
+    seconds = []
     jax.block_until_ready(run())
-    for _ in range(TURNS):
-        began = time.perf_counter()
+    for _ in range(REPEATS):
+        start = time.perf_counter()
         jax.block_until_ready(run())
-        took.append(time.perf_counter() - began)
-    return float(np.median(took))
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds))
 
 
 def _memory(program: Any) -> float:
-    """Mebibytes that a program needs: its inputs, its results, and what it works with."""
-    found = program.memory_analysis()
+    """Mebibytes of a program: inputs, outputs and temporary buffers."""
+    analysis = program.memory_analysis()
     parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
-    return sum(getattr(found, part, 0) for part in parts) / 2**20
+    return sum(getattr(analysis, part, 0) for part in parts) / 2**20

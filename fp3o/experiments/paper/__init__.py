@@ -1,1 +1,1 @@
-"""TODO."""
+"""Experiments of the paper: one module per table or figure, each with an `EXPERIMENT`."""

@@ -1,13 +1,15 @@
-"""What an iteration costs: time of rollout and update, compiling, memory."""
+"""Cost of an iteration: time of rollout and update, compilation, memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fp3o.experiments.framework.grid import (
-    SHARINGS,
+    NOTHING_FINISHED,
+    PAPER_SHARINGS,
     Cell,
     CellResult,
     CellResults,
@@ -15,149 +17,155 @@ from fp3o.experiments.framework.grid import (
     Scale,
     Summary,
 )
-from fp3o.experiments.framework.paper_results import MEBIBYTES, MINUTES
-from fp3o.experiments.framework.plots import colour_of, in_words
-from fp3o.experiments.framework.scales import cells, rows
+from fp3o.experiments.framework.paper_results import PAPER_MEBIBYTES, PAPER_MINUTES
+from fp3o.experiments.framework.plots import variant_colour
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.figures.canvas import PANEL, laid_out, styled
-from fp3o.reports.phrasing import number_text
+from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_style
+from fp3o.reports.phrasing import DASH, number_text, sharing_title
 
-TASKS = {
+_TASKS = {
     "paper": ("smac/bane_vs_bane", "mamujoco/HalfCheetah-6x1"),
     "gpu": ("smac/bane_vs_bane", "smac/3s5z", "mpe/simple_reference"),
     "laptop": ("mamujoco/HalfCheetah-6x1", "mpe/simple_reference"),
     "smoke": ("mpe/simple_speaker_listener",),
 }
 
-MOST = 1.17
+_PAPER_RATIO = 1.17
 """The paper's largest ratio of FP3O's time to MAPPO's."""
 
-ALGORITHMS = ("fp3o", "happo", "mappo", "ippo")
+_HEAD = (
+    "task", "sharing", "algorithm", "rollout (ms)", "update (ms)", "rollout's share", "compile (s)",
+    "memory (MiB)", "paper (MiB)", "minutes per seed", "paper (minutes)",
+)  # fmt: skip
+
+_CAPTION = (
+    "Median of five iterations of one seed. Memory: the larger of the two programs, rollout and "
+    "update; the paper's is that of the whole process on a GPU. Minutes per seed: the planned "
+    "steps at this speed, without compilation and evaluations."
+)
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """The paper's batches also on a laptop: a few iterations are enough."""
+def _cells(scale: Scale) -> Iterator[Cell]:
+    """Paper-sized batches also on a laptop: a few iterations are enough."""
     small = scale == "smoke"
-    names = rows(*(("fp3o", "mappo") if small else ALGORITHMS))
-    sharings = SHARINGS[:1] if small else SHARINGS
+    names = ("fp3o", "mappo") if small else ("fp3o", "happo", "mappo", "ippo")
+    sharings = PAPER_SHARINGS[:1] if small else PAPER_SHARINGS
     batches: Scale = "paper" if scale == "laptop" else scale
-    for cell in cells(TASKS[scale], sharings, names, batches):
-        yield replace(cell, work="clock")
+    for cell in make_cells(_TASKS[scale], sharings, algorithm_variants(*names), batches):
+        yield replace(cell, job="time")
 
 
-def whole(item: CellResult) -> float:
-    """Minutes of the paper's number of steps, if nothing but training took time."""
-    return item.cell.config.steps / item.facts["steps"] * seconds(item) / 60
+def _seconds(item: CellResult) -> float:
+    """Seconds per iteration."""
+    return item.timing["rollout"] + item.timing["update"]
 
 
-def show(findings: CellResults) -> Summary:
+def _minutes(item: CellResult) -> float:
+    """Minutes of the planned number of steps, without compilation and evaluations."""
+    return item.cell.config.steps / item.timing["steps"] * _seconds(item) / 60
+
+
+def _summarise(results: CellResults) -> Summary:
     """Bars, and numbers beside the paper's."""
-    if not findings:
-        return Summary(["Nothing is finished yet."])
-    rows = []
-    for item in findings:
-        facts = item.facts
-        memory = max(facts["rollout_mib"], facts["update_mib"])
-        minutes, mib = MINUTES.get(item.place), MEBIBYTES.get(item.place)
-        rows.append([
-            *item.place, number_text(1000 * facts["rollout"]), number_text(1000 * facts["update"]),
-            f"{100 * facts['rollout'] / seconds(item):.0f} %", f"{facts['compile']:.1f}",
-            f"{memory:.0f}", "–" if mib is None else f"{mib:g}",
-            number_text(whole(item)), "–" if minutes is None else f"{minutes:g}",
-        ])  # fmt: skip
-    head = ["task", "sharing", "algorithm", "rollout (ms)", "update (ms)", "rollout's share",
-            "compile (s)", "memory (MiB)", "the paper's MiB", "minutes of a seed",
-            "the paper's minutes"]  # fmt: skip
-    caption = (
-        "Median of five iterations of one seed. Memory: what the larger of the two programs, "
-        "rollout and update, needs; the paper's is that of the whole process on a GPU. Minutes of "
-        "a seed: the planned steps at this pace, without compiling and evaluations."
-    )
-    words = "Time of an iteration: rollout (pale) and update (full colour)."
-    return Summary(
-        said(findings), [ResultTable("Cost", head, rows, caption, 3)],
-        [CaptionedFigure("time", bars(findings), words)],
-    )  # fmt: skip
+    if not results:
+        return NOTHING_FINISHED
+    table = ResultTable("Cost", _HEAD, [_row(item) for item in results], _CAPTION, 3)
+    caption = "Time per iteration: rollout (pale) and update (full colour)."
+    return Summary(_verdict(results), [table], [CaptionedFigure("time", _bars(results), caption)])
 
 
-def seconds(item: CellResult) -> float:
-    """Of an iteration."""
-    return item.facts["rollout"] + item.facts["update"]
+def _row(item: CellResult) -> list[str]:
+    timing = item.timing
+    memory = max(timing["rollout_mib"], timing["update_mib"])
+    minutes, mebibytes = PAPER_MINUTES.get(item.key), PAPER_MEBIBYTES.get(item.key)
+    return [
+        *item.key, number_text(1000 * timing["rollout"]), number_text(1000 * timing["update"]),
+        f"{100 * timing['rollout'] / _seconds(item):.0f} %", f"{timing['compile']:.1f}",
+        f"{memory:.0f}", DASH if mebibytes is None else f"{mebibytes:g}",
+        number_text(_minutes(item)), DASH if minutes is None else f"{minutes:g}",
+    ]  # fmt: skip
 
 
-def said(findings: CellResults) -> list[str]:
-    """Ratios to MAPPO task by task; the claim is judged where the paper has numbers."""
-    told = []
-    for task in dict.fromkeys(item.cell.task for item in findings):
-        own = [item for item in findings if item.cell.task == task]
+def _verdict(results: CellResults) -> list[str]:
+    """Ratios to MAPPO per task; the claim is evaluated where the paper has numbers."""
+    lines = []
+    for task in dict.fromkeys(item.cell.task for item in results):
+        group = [item for item in results if item.cell.task == task]
         parts = []
         for name in ("FP3O", "HAPPO"):
-            ours = ratios(own, name, seconds)
-            theirs = ratios(own, name, lambda item: MINUTES.get(item.place, float("nan")))
+            ours = _ratios(group, name, _seconds)
+            theirs = _ratios(group, name, lambda item: PAPER_MINUTES.get(item.key, float("nan")))
             if ours:
-                known = f" (the paper: {min(theirs):.2f} to {max(theirs):.2f})" if theirs else ""
-                parts.append(f"{name} {min(ours):.2f} to {max(ours):.2f}{known}")
+                paper = f" (paper: {min(theirs):.2f} to {max(theirs):.2f})" if theirs else ""
+                parts.append(f"{name} {min(ours):.2f} to {max(ours):.2f}{paper}")
         if parts:
-            told.append(f"{task}: an iteration takes, in multiples of MAPPO's, {', '.join(parts)}.")
-    return [*told, answer(findings)]
+            lines.append(f"{task}: time per iteration relative to MAPPO: {', '.join(parts)}.")
+    return [*lines, _claim_verdict(results)]
 
 
-def answer(findings: CellResults) -> str:
-    """The paper's order, on its tasks: a little more for FP3O; under sharing, more for HAPPO."""
-    own = [item for item in findings if item.place in MINUTES]
-    shared = [item for item in own if item.cell.sharing != "none"]
-    fp3o = ratios(own, "FP3O", seconds)
-    pairs = [*zip(*(ratios(shared, name, seconds) for name in ("FP3O", "HAPPO")), strict=False)]
+def _claim_verdict(results: CellResults) -> str:
+    """The paper's order, on its tasks: FP3O a little slower; under sharing, HAPPO slower still."""
+    group = [item for item in results if item.key in PAPER_MINUTES]
+    shared = [item for item in group if item.cell.sharing != "none"]
+    fp3o = _ratios(group, "FP3O", _seconds)
+    pairs = [*zip(*(_ratios(shared, name, _seconds) for name in ("FP3O", "HAPPO")), strict=False)]
     if not fp3o or not pairs:
-        return "The paper's own tasks were not timed: its claim is not judged."
-    where = "above" if max(fp3o) > MOST else "within"
+        return "The paper's own tasks were not timed: its claim is not evaluated."
+    where = "above" if max(fp3o) > _PAPER_RATIO else "within"
     slower = sum(ours < theirs for ours, theirs in pairs)
     return (
         f"On the paper's tasks FP3O takes up to {max(fp3o):.2f} times as long as MAPPO, {where} "
-        f"the paper's {MOST}; under sharing HAPPO takes longer than FP3O in {slower} of "
+        f"the paper's {_PAPER_RATIO}; under sharing HAPPO takes longer than FP3O in {slower} of "
         f"{len(pairs)} cells, in the paper in all."
     )
 
 
-def ratios(findings: CellResults, name: str, cost: Callable[[CellResult], float]) -> list[float]:
-    """Costs of an algorithm as multiples of MAPPO's, where both are known."""
+def _ratios(results: CellResults, name: str, cost: Callable[[CellResult], float]) -> list[float]:
+    """Costs of an algorithm relative to MAPPO's, where both are known."""
     found = []
-    for item in findings:
+    for item in results:
         base = (item.cell.task, item.cell.sharing, "MAPPO")
-        other = next((x for x in findings if x.place == base), None)
+        other = next((x for x in results if x.key == base), None)
         if item.cell.variant == name and other:
             found.append(cost(item) / cost(other))
     return [x for x in found if np.isfinite(x)]
 
 
-def bars(findings: CellResults) -> Figure:
-    """A panel a task."""
-    tasks = [*dict.fromkeys(item.cell.task for item in findings)]
-    most = max(sum(item.cell.task == task for item in findings) for task in tasks)
-    with styled():
+def _bars(results: CellResults) -> Figure:
+    """One panel per task."""
+    tasks = [*dict.fromkeys(item.cell.task for item in results)]
+    most = max(sum(item.cell.task == task for item in results) for task in tasks)
+    with figure_style():
         size = (PANEL[0] * (0.4 + 0.7 * len(tasks)), 1.0 + 0.22 * most)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(1, len(tasks), squeeze=False)[0]
         for axis, task in zip(axes, tasks, strict=True):
-            own = [item for item in findings if item.cell.task == task]
-            for height, item in enumerate(own):
-                colour = colour_of(item.cell.variant, [])
-                parts = [1000 * item.facts[x] for x in ("rollout", "update")]
-                axis.barh(height, parts[0], color=colour, alpha=0.35)
-                axis.barh(height, parts[1], left=parts[0], color=colour)
-            names = [f"{item.cell.variant}, {in_words(item.cell.sharing)}" for item in own]
-            axis.set_yticks(range(len(own)), names, fontsize=8)
-            axis.invert_yaxis()
-            axis.set_xlabel("milliseconds of an iteration")
+            _draw_bars(axis, [item for item in results if item.cell.task == task])
             axis.set_title(task)
-            axis.grid(visible=False, axis="y")
-        return laid_out(figure)
+        return apply_layout(figure)
+
+
+def _draw_bars(axis: Axes, results: CellResults) -> None:
+    for height, item in enumerate(results):
+        colour = variant_colour(item.cell.variant)
+        rollout, update = (1000 * item.timing[name] for name in ("rollout", "update"))
+        axis.barh(height, rollout, color=colour, alpha=0.35)
+        axis.barh(height, update, left=rollout, color=colour)
+    names = [f"{item.cell.variant}, {sharing_title(item.cell.sharing)}" for item in results]
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel("milliseconds per iteration")
+    axis.grid(visible=False, axis="y")
 
 
 EXPERIMENT = Experiment(
-    "compute", "What an iteration costs",
-    "How much more time and memory does FP3O take than MAPPO, and HAPPO than FP3O?",
-    grid, show,
-    "FP3O takes a little more time than MAPPO and as much memory; HAPPO takes more time than FP3O "
-    "where parameters are shared, and less memory.",
-)  # fmt: skip
+    name="compute",
+    title="Cost of an iteration",
+    question="How much more time and memory does FP3O take than MAPPO, and HAPPO than FP3O?",
+    claim="FP3O takes a little more time than MAPPO and as much memory; HAPPO takes more time than "
+    "FP3O where parameters are shared, and less memory.",
+    cells=_cells,
+    summarise=_summarise,
+    order=13,
+)

@@ -1,40 +1,42 @@
-"""Every seed by itself on a hard map with partial sharing: how many get stuck?"""
+"""Single seeds on a hard map with partial sharing: how many do not learn?"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from fp3o.experiments.framework.grid import Cell, CellResults, Experiment, Scale
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = {"paper": "smac/6h_vs_8z", "gpu": "smac/6h_vs_8z", "laptop": "smac/3m"}
+_TASKS = {"paper": "smac/6h_vs_8z", "gpu": "smac/6h_vs_8z", "laptop": "smac/3m"}
 
-STUCK = 5.0
-"""Percent of battles won, below which a seed counts as stuck."""
-
-
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Three algorithms."""
-    task = TASKS.get(scale, "mpe/simple_speaker_listener")
-    names = ("fp3o", "mappo", "happo")[: 2 if scale == "smoke" else 3]
-    return cells([task], ["partial"], rows(*names), scale)
+_STUCK = 5.0
+"""Win rate in percent below which a seed has not learned."""
 
 
-def stuck(findings: CellResults) -> Sequence[str]:
-    """How many seeds of each algorithm have learned nothing, where there are wins to count."""
-    told = [
-        f"{np.count_nonzero(item.seeds < STUCK)} of {item.seeds.size} seeds of {item.cell.variant}"
-        for item in findings
-        if item.measure.share
+def _cells(scale: Scale) -> Iterator[Cell]:
+    task = _TASKS.get(scale, "mpe/simple_speaker_listener")
+    names = ("fp3o", "mappo") if scale == "smoke" else ("fp3o", "mappo", "happo")
+    return make_cells([task], ["partial"], algorithm_variants(*names), scale)
+
+
+def _count_stuck(results: CellResults) -> Sequence[str]:
+    """Number of seeds per algorithm that have not learned, for tasks with wins."""
+    counts = [
+        f"{np.count_nonzero(item.seeds < _STUCK)} of {item.seeds.size} seeds of {item.cell.variant}"
+        for item in results
+        if item.measure.is_rate
     ]
-    return [f"Stuck below {STUCK:g} % of wins: {', '.join(told)}."] if told else []
+    return [f"Below a win rate of {_STUCK:g} %: {', '.join(counts)}."] if counts else []
 
 
 EXPERIMENT = Experiment(
-    "convergence", "Seed by seed",
-    "Do all seeds learn, or do some get stuck?",
-    grid, scores(Comparison("FP3O", "MAPPO"), said=stuck),
-    "On 6h_vs_8z with partial sharing all of FP3O's seeds learn to win, while some of MAPPO's and "
-    "HAPPO's stay at zero.",
-)  # fmt: skip
+    name="convergence",
+    title="Convergence of single seeds",
+    question="Do all seeds learn, or do some get stuck?",
+    claim="On 6h_vs_8z with partial sharing, all seeds of FP3O learn to win, while some of MAPPO's "
+    "and HAPPO's stay at zero.",
+    cells=_cells,
+    summarise=score_summary(Comparison("FP3O", "MAPPO"), verdict=_count_stuck),
+    order=6,
+)

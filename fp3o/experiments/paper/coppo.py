@@ -1,12 +1,12 @@
-"""FP3O against CoPPO with full sharing (the paper's appendix)."""
+"""FP3O against CoPPO with full sharing (appendix of the paper)."""
 
 from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = {
+_TASKS = {
     "paper": ("smac/bane_vs_bane", "smac/2c_vs_64zg", "smac/10m_vs_11m", "smac/3s5z_vs_3s6z"),
     "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
     "laptop": ("mpe/simple_speaker_listener", "smac/3m"),
@@ -14,14 +14,16 @@ TASKS = {
 }
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Both algorithms on every task."""
-    return cells(TASKS[scale], ["full"], rows("fp3o", "coppo"), scale)
+def _cells(scale: Scale) -> Iterator[Cell]:
+    return make_cells(_TASKS[scale], ["full"], algorithm_variants("fp3o", "coppo"), scale)
 
 
 EXPERIMENT = Experiment(
-    "coppo", "FP3O and CoPPO",
-    "Is FP3O better, and steadier, than updating the joint policy directly?",
-    grid, scores(Comparison("FP3O", "CoPPO")),
-    "CoPPO trains less steadily than FP3O, even where tasks are easy, and wins less.",
-)  # fmt: skip
+    name="coppo",
+    title="FP3O and CoPPO",
+    question="Is FP3O better and more stable than updating the joint policy directly?",
+    claim="CoPPO trains less stably than FP3O, even on easy tasks, and wins less.",
+    cells=_cells,
+    summarise=score_summary(Comparison("FP3O", "CoPPO")),
+    order=4,
+)

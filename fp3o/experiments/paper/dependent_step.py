@@ -1,42 +1,38 @@
-"""What the dependent step adds to the independent one (the paper's ablation)."""
+"""The contribution of the dependent step (ablation of the paper)."""
 
 from collections.abc import Iterator
 
-from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import cells
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
+from fp3o.experiments.framework.scales import ABLATION_TASKS, cell_config, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = {
-    "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
-    "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
-    "smoke": ("mpe/simple_speaker_listener",),
-}  # fmt: skip
-
-BOTH, ALONE, TWICE = "both steps", "independent step alone", "independent step, twice the epochs"
+_BOTH, _ALONE = "both steps", "independent step alone"
+_TWICE = "independent step, twice the epochs"
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """With and without it; and without it but with as many epochs as both steps have."""
-    for task in TASKS[scale]:
-        for sharing in SHARINGS[:1] if scale == "smoke" else SHARINGS:
-            yield from cells([task], [sharing], variants(task, scale), scale)
+def _cells(scale: Scale) -> Iterator[Cell]:
+    for task in ABLATION_TASKS[scale]:
+        for sharing in PAPER_SHARINGS[:1] if scale == "smoke" else PAPER_SHARINGS:
+            yield from make_cells([task], [sharing], _variants(task, scale), scale)
 
 
-def variants(task: str, scale: Scale) -> dict[str, dict[str, object]]:
-    """The third one is a control that the paper lacks."""
+def _variants(task: str, scale: Scale) -> dict[str, dict[str, object]]:
+    """With and without the step; the third, with the epochs of both, is not in the paper."""
     alone = "fp3o:steps=independent"
-    (once,) = cells([task], ["full"], {ALONE: {"algorithm": alone}}, scale)
-    epochs = once.config.learner.epochs
+    epochs = cell_config(task, "full", scale, alone).learner.epochs
     return {
-        BOTH: {"algorithm": "fp3o"},
-        ALONE: {"algorithm": alone},
-        TWICE: {"algorithm": alone, "epochs": 2 * epochs},
+        _BOTH: {"algorithm": "fp3o"},
+        _ALONE: {"algorithm": alone},
+        _TWICE: {"algorithm": alone, "epochs": 2 * epochs},
     }
 
 
 EXPERIMENT = Experiment(
-    "dependent-step", "What the dependent step adds",
-    "Does FP3O need its second step, or only the gradient steps that it takes?",
-    grid, scores(Comparison(BOTH, ALONE), Comparison(BOTH, TWICE, "")),
-    "Both steps together do better than the independent step alone, on all tasks.",
-)  # fmt: skip
+    name="dependent-step",
+    title="Contribution of the dependent step",
+    question="Does FP3O need its second step, or only the number of gradient steps it takes?",
+    claim="Both steps together are better than the independent step alone, on all tasks.",
+    cells=_cells,
+    summarise=score_summary(Comparison(_BOTH, _ALONE), Comparison(_BOTH, _TWICE, "")),
+    order=8,
+)

@@ -1,4 +1,4 @@
-"""How far agents that take turns drift from the rollout's policies, turn by turn."""
+"""KL divergence of sequentially updated agents from the rollout policy, stage by stage."""
 
 from collections.abc import Iterator
 
@@ -7,139 +7,146 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fp3o.experiments.framework.grid import (
+    NOTHING_FINISHED,
     Cell,
     CellResult,
     CellResults,
     Experiment,
     Scale,
     Summary,
-    side_by_side,
+    pad_columns,
 )
-from fp3o.experiments.framework.plots import colour_of, in_words
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.score_table import steps
-from fp3o.experiments.framework.summary import caveats
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.score_table import steps_text
+from fp3o.experiments.framework.summary import run_caveats
 from fp3o.learning.statistics import QUANTILES
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.figures.canvas import PANEL, laid_out, styled
-from fp3o.reports.figures.style import FAINT
-from fp3o.reports.phrasing import number_text
+from fp3o.reports.figures.canvas import DASHED, PANEL, apply_layout, figure_style
+from fp3o.reports.figures.style import FAINT, PALETTE
+from fp3o.reports.phrasing import DASH, number_text, sharing_title
 from fp3o.reports.stats.intervals import mean_interval
 
-TASKS = {"paper": "smac/3s5z", "gpu": "smac/3s5z", "laptop": "smac/3s5z"}
+_TASKS = {"paper": "smac/3s5z", "gpu": "smac/3s5z", "laptop": "smac/3s5z"}
 
-SHORT = {"laptop": {"steps": 128_000}}
+_SHORTER = {"laptop": {"steps": 128_000}}
 
-CIRCLES = (0.04, 0.08, 0.12)
-"""Where the paper's picture has its circles."""
+_LEVELS = (0.04, 0.08, 0.12)
+"""Levels that are marked in the paper's figure."""
+
+_MEDIAN = QUANTILES.index(0.5)
+
+_CAPTION = "Median KL(rollout policy ‖ policy after the turn) over steps, and its 95 % quantile."
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Those who take turns, with full sharing and with none."""
-    task = TASKS.get(scale, "mpe/simple_speaker_listener")
+def _cells(scale: Scale) -> Iterator[Cell]:
+    """Sequential algorithms, with full sharing and with none."""
+    task = _TASKS.get(scale, "mpe/simple_speaker_listener")
     names = ("happo",) if scale == "smoke" else ("happo", "a2po")
-    variants = {name: {**row, **SHORT.get(scale, {})} for name, row in rows(*names).items()}
-    return cells([task], ["full", "none"], variants, scale)
+    variants = algorithm_variants(*names, **_SHORTER.get(scale, {}))
+    return make_cells([task], ["full", "none"], variants, scale)
 
 
-def drift(item: CellResult) -> np.ndarray:
-    """Quantiles of the KL of the agent whose turn it was, (seeds, turns, quantiles)."""
+def _kl_by_turn(item: CellResult) -> np.ndarray:
+    """Quantiles of the KL of the agent updated in each turn, (seeds, turns, quantiles)."""
     assert item.run is not None
-    turns = item.run.config["agents"]
-    parts = [item.run.series("kl_quantiles", turn).value for turn in range(turns)]
+    turns = range(item.run.num_agents)
+    parts = [item.run.series("kl_quantiles", turn).value for turn in turns]
     return np.stack([np.nanmean(part, axis=1) for part in parts], axis=1)
 
 
-def show(findings: CellResults) -> Summary:
-    """Bands over turns: full sharing against none."""
-    if not findings:
-        return Summary(["Nothing is finished yet."])
-    rows, told = [], []
-    for item in findings:
-        value = drift(item)
-        middle = QUANTILES.index(0.5)
-        first, last = value[:, 0, middle], value[:, -1, middle]
-        factor = mean_interval(last / np.maximum(first, 1e-12))
-        cells = [f"{number_text(x)} ({number_text(y)})" for x, y in
-                 zip(value.mean(0)[:, middle], value.mean(0)[:, 3], strict=True)]  # fmt: skip
-        rows.append([item.cell.variant, item.cell.sharing, *cells])
-        sure = f" [{factor.low:.1f}, {factor.high:.1f}]" if factor.known else ""
-        told.append(
-            f"{item.cell.variant}, {in_words(item.cell.sharing)}, {factor.centre:.1f}{sure}"
-        )
-    verdict = [
-        "From the first turn of an iteration to the last the median KL of the agent whose turn it "
-        f"is grows by a factor of (95 % interval over seeds): {'; '.join(told)}.",
-        claim_holds(findings),
-    ]
-    most = max(len(row) for row in rows) - 2
-    rows = [[*row, *["–"] * (most + 2 - len(row))] for row in rows]
-    head = ["algorithm", "sharing", *(f"turn {k + 1}" for k in range(most))]
-    caption = "Median KL(rollout policy ‖ policy after the turn) over steps, and its 95 % quantile."
-    words = "KL of the agent whose turn it was: median, and from the 5 % to the 95 % quantile."
-    return Summary(
-        verdict, [ResultTable("KL turn by turn", head, rows, caption, 2)],
-        [CaptionedFigure("kl_by_turn", bands(findings), words)],
-        [f"Trained for {steps(findings[0])} steps; the paper for 5M.", *caveats(findings)],
-    )  # fmt: skip
-
-
-def claim_holds(findings: CellResults) -> str:
-    """Whether drift grows with the turns where parameters are shared, and more than without."""
-    own = {item.cell.sharing: growth(item) for item in findings if item.cell.variant == "HAPPO"}
-    if not {"full", "none"} <= own.keys():
-        return "Whether sharing is what makes HAPPO drift is not known yet."
-    full = mean_interval(own["full"])
-    more = mean_interval(-np.diff(side_by_side([own["full"], own["none"]])))
-    if not full.known or not more.known or full.low <= 0 <= full.high:
-        return "Whether HAPPO's drift grows with the turns is not decided here."
-    if full.high < 0:
-        return "HAPPO's drift shrinks with the turns: what the paper says does not hold here."
-    if more.low > 0:
-        return (
-            "HAPPO's drift grows with the turns under full sharing, and more than without sharing: "
-            "what the paper says holds here."
-        )
-    return (
-        "HAPPO's drift grows with the turns under full sharing, but not clearly more than without: "
-        "what the paper says holds here in part."
-    )
-
-
-def growth(item: CellResult) -> np.ndarray:
-    """Median KL of the last turn less that of the first, of each seed."""
-    value = drift(item)[:, :, QUANTILES.index(0.5)]
+def _growth(item: CellResult) -> np.ndarray:
+    """Median KL of the last turn minus that of the first, per seed."""
+    value = _kl_by_turn(item)[:, :, _MEDIAN]
     return value[:, -1] - value[:, 0]
 
 
-def bands(findings: CellResults) -> Figure:
-    """A panel an algorithm."""
-    names = [*dict.fromkeys(item.cell.variant for item in findings)]
-    with styled():
+def _summarise(results: CellResults) -> Summary:
+    """KL over turns: full sharing against none."""
+    if not results:
+        return NOTHING_FINISHED
+    rows, factors = [], []
+    for item in results:
+        value = _kl_by_turn(item)
+        first, last = value[:, 0, _MEDIAN], value[:, -1, _MEDIAN]
+        factor = mean_interval(last / np.maximum(first, 1e-12))
+        pairs = value.mean(0)[:, [_MEDIAN, QUANTILES.index(0.95)]]
+        cells = [f"{number_text(x)} ({number_text(y)})" for x, y in pairs]
+        rows.append([item.cell.variant, item.cell.sharing, *cells])
+        ends = f" [{factor.low:.1f}, {factor.high:.1f}]" if factor.known else ""
+        sharing = sharing_title(item.cell.sharing)
+        factors.append(f"{item.cell.variant}, {sharing}, {factor.centre:.1f}{ends}")
+    verdict = [
+        "From the first turn of an iteration to the last, the median KL of the updated agent grows "
+        f"by a factor of (95 % interval over seeds): {'; '.join(factors)}.",
+        _claim_verdict(results),
+    ]
+    most = max(len(row) for row in rows) - 2
+    rows = [[*row, *[DASH] * (most + 2 - len(row))] for row in rows]
+    head = ["algorithm", "sharing", *(f"turn {k + 1}" for k in range(most))]
+    caption = "KL of the updated agent: median, and band from the 5 % to the 95 % quantile."
+    return Summary(
+        verdict,
+        [ResultTable("KL per turn", head, rows, _CAPTION, 2)],
+        [CaptionedFigure("kl_by_turn", _figure(results), caption)],
+        [f"Trained for {steps_text(results[0])} steps; the paper for 5M.", *run_caveats(results)],
+    )
+
+
+def _claim_verdict(results: CellResults) -> str:
+    """Whether the KL grows with the turns under full sharing, and more than without sharing."""
+    growth = {item.cell.sharing: _growth(item) for item in results if item.cell.variant == "HAPPO"}
+    if not {"full", "none"} <= growth.keys():
+        return "Whether HAPPO's drift is due to sharing is not known yet."
+    full = mean_interval(growth["full"])
+    more = mean_interval(-np.diff(pad_columns([growth["full"], growth["none"]])))
+    if not full.known or not more.known or full.low <= 0 <= full.high:
+        return "Whether HAPPO's drift grows with the turns is undecided here."
+    if full.high < 0:
+        return "HAPPO's drift shrinks with the turns: the paper's claim does not hold here."
+    if more.low > 0:
+        return (
+            "HAPPO's drift grows with the turns under full sharing, and more than without sharing: "
+            "the paper's claim holds here."
+        )
+    return (
+        "HAPPO's drift grows with the turns under full sharing, but not clearly more than without: "
+        "the paper's claim holds in part here."
+    )
+
+
+def _figure(results: CellResults) -> Figure:
+    """One panel per algorithm."""
+    names = [*dict.fromkeys(item.cell.variant for item in results)]
+    colours = dict(zip(("full", "none"), PALETTE, strict=False))
+    with figure_style():
         size = (PANEL[0] * (0.3 + 0.7 * len(names)), PANEL[1])
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
         for axis, name in zip(axes, names, strict=True):
-            for item in [x for x in findings if x.cell.variant == name]:
-                low, middle, high = drift(item).mean(0)[:, 1:4].T
+            for item in [x for x in results if x.cell.variant == name]:
+                low, middle, high = _kl_by_turn(item).mean(0)[:, 1:4].T
                 turns = np.arange(1, len(middle) + 1)
-                colour = colour_of("FP3O" if item.cell.sharing == "full" else "MAPPO", [])
-                axis.plot(turns, middle, "o-", color=colour, label=in_words(item.cell.sharing))
+                colour, label = colours[item.cell.sharing], sharing_title(item.cell.sharing)
+                axis.plot(turns, middle, "o-", color=colour, label=label)
                 axis.fill_between(turns, low, high, color=colour, alpha=0.16, lw=0)
-            for level in CIRCLES:
-                axis.axhline(level, color=FAINT, lw=0.8, ls=(0, (4, 3)))
+            for level in _LEVELS:
+                axis.axhline(level, color=FAINT, lw=0.8, ls=DASHED)
             axis.set_title(name)
             axis.set_xlabel("turn")
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes[0].set_ylabel("KL from the rollout policy")
         axes[0].legend(fontsize=8)
-        return laid_out(figure)
+        return apply_layout(figure)
 
 
 EXPERIMENT = Experiment(
-    "happo-kl", "Drift of agents that take turns",
-    "Under full sharing every turn moves all agents: how far have those moved whose turn is last?",
-    grid, show,
-    "With full sharing on 3s5z the KL of HAPPO's agents grows from turn to turn.",
-)  # fmt: skip
+    name="happo-kl",
+    title="Drift of sequentially updated agents",
+    question="Under full sharing every turn changes all agents: how far have the agents moved that "
+    "are updated last?",
+    claim="With full sharing on 3s5z, the KL of HAPPO's agents grows from turn to turn.",
+    cells=_cells,
+    summarise=_summarise,
+    order=11,
+)

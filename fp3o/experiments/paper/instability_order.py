@@ -1,106 +1,114 @@
-"""How much the products of ratios in each algorithm's objective vary as teams grow."""
+"""Variance of the products of ratios in each algorithm's objective as teams grow."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from fp3o.experiments.framework.grid import (
+    NOTHING_FINISHED,
     Cell,
     CellResult,
     CellResults,
     Experiment,
     Scale,
     Summary,
-    side_by_side,
+    pad_columns,
 )
-from fp3o.experiments.framework.plots import lines_of
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import caveats
+from fp3o.experiments.framework.plots import lines_figure
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.summary import run_caveats
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.phrasing import number_text
+from fp3o.reports.phrasing import DASH, number_text
 
-MAPS = {
-    "paper": ("3m", "5m_vs_6m", "8m", "10m_vs_11m", "25m"), "gpu": ("3m", "8m", "25m"),
-    "laptop": ("3m", "5m_vs_6m", "8m"), "smoke": ("3m",),
-}  # fmt: skip
+_MAPS = {
+    "paper": ("3m", "5m_vs_6m", "8m", "10m_vs_11m", "25m"),
+    "gpu": ("3m", "8m", "25m"),
+    "laptop": ("3m", "5m_vs_6m", "8m"),
+    "smoke": ("3m",),
+}
 
-STEPS = {"paper": 2_000_000, "gpu": 1_000_000, "laptop": 128_000}
+_STEPS = {"paper": 2_000_000, "gpu": 1_000_000, "laptop": 128_000}
+
+_CAPTION = (
+    "Variance, over the samples of an iteration, of the products of ratios in the objective before "
+    "clipping: of the stage in which it is largest, mean over training and seeds."
+)
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Teams of marines, full sharing; the clip is the same for all."""
+def _cells(scale: Scale) -> Iterator[Cell]:
+    """Teams of marines with full sharing; the clip range is the same for all."""
     small = scale == "smoke"
-    tasks = [f"smac/{name}" for name in MAPS[scale]]
+    tasks = [f"smac/{name}" for name in _MAPS[scale]]
     names = ("fp3o", "mappo") if small else ("mappo", "coppo", "happo", "a2po", "fp3o")
-    told = {"clip_range": 0.2, **({} if small else {"steps": STEPS[scale]})}
-    return cells(tasks, ["full"], {x: {**row, **told} for x, row in rows(*names).items()}, scale)
+    settings = {"clip_range": 0.2, **({} if small else {"steps": _STEPS[scale]})}
+    return make_cells(tasks, ["full"], algorithm_variants(*names, **settings), scale)
 
 
-def worst(item: CellResult) -> np.ndarray:
-    """The largest variance of any stage, mean over training, of each seed."""
+def _largest_variance(item: CellResult) -> np.ndarray:
+    """Largest variance of any stage, mean over training, per seed."""
     assert item.run is not None
-    lines = [*item.run.records[item.run.seeds[0]].values()]
+    lines = [*item.run.metrics[item.run.seeds[0]].values()]
     stages = max(len(line.get("product_variance") or []) for line in lines)
     parts = [item.run.series("product_variance", stage).value for stage in range(stages)]
     return np.nanmean(np.nanmax(np.stack(parts), axis=0), axis=1)
 
 
-def show(findings: CellResults) -> Summary:
+def _summarise(results: CellResults) -> Summary:
     """Variance over the number of agents."""
-    if not findings:
-        return Summary(["Nothing is finished yet."])
-    names = [*dict.fromkeys(item.cell.variant for item in findings)]
+    if not results:
+        return NOTHING_FINISHED
     lines = {}
-    for name in names:
-        own = [item for item in findings if item.cell.variant == name]
-        agents = np.array([item.run.config["agents"] for item in own if item.run])
-        lines[name] = agents, side_by_side([worst(item) for item in own])
-    figure = lines_of({"full sharing": lines}, "agents", "variance of the products", (True, True))
-    counts = sorted({int(x) for agents, _ in lines.values() for x in agents})
-    rows = []
-    for name, (agents, value) in lines.items():
-        known = dict(zip(agents.tolist(), np.nanmean(value, axis=0), strict=True))
-        rows.append([name, *(number_text(known[x]) if x in known else "–" for x in counts)])
-    last = {
-        name: float(np.nanmean(value[:, -1]))
+    for name in dict.fromkeys(item.cell.variant for item in results):
+        group = [item for item in results if item.cell.variant == name]
+        agents = np.array([item.run.num_agents for item in group if item.run])
+        lines[name] = agents, pad_columns([_largest_variance(item) for item in group])
+    means = {
+        name: dict(zip(agents.tolist(), np.nanmean(value, axis=0).tolist(), strict=True))
         for name, (agents, value) in lines.items()
-        if agents[-1] == counts[-1]
     }
-    order = sorted(last, key=last.__getitem__)
+    counts = sorted({count for known in means.values() for count in known})
+    last = {name: known[counts[-1]] for name, known in means.items() if counts[-1] in known}
+    order = ", ".join(f"{name} {number_text(last[name])}" for name in sorted(last, key=last.get))
     verdict = [
-        f"With {counts[-1]} agents the variance of the products is, smallest first: "
-        + ", ".join(f"{name} {number_text(last[name])}" for name in order) + ".",
-        answer(last),
-    ]  # fmt: skip
-    caption = (
-        "Variance, over the samples of an iteration, of the products of ratios in the objective "
-        "before any clip: of the stage in which it is largest, mean over training and seeds."
-    )
+        f"With {counts[-1]} agents the variance of the products is, lowest first: {order}.",
+        _claim_verdict(last),
+    ]
+    rows = [
+        [name, *(number_text(known[x]) if x in known else DASH for x in counts)]
+        for name, known in means.items()
+    ]
     head = ["algorithm", *(f"{x} agents" for x in counts)]
+    labels = "agents", "variance of the products"
+    figure = lines_figure({"full sharing": lines}, *labels, log=(True, True))
+    caption = "Variance of the products of ratios as teams grow."
     return Summary(
-        verdict, [ResultTable("Variance of the products", head, rows, caption)],
-        [CaptionedFigure("variance", figure, "Variance of the products of ratios as teams grow.")],
-        caveats(findings),
-    )  # fmt: skip
+        verdict,
+        [ResultTable("Variance of the products", head, rows, _CAPTION)],
+        [CaptionedFigure("variance", figure, caption)],
+        run_caveats(results),
+    )
 
 
-def answer(last: dict[str, float]) -> str:
-    """The paper's order by the number of factors: MAPPO below FP3O, FP3O below its predecessors."""
+def _claim_verdict(last: dict[str, float]) -> str:
+    """The paper's order by number of factors: MAPPO below FP3O, FP3O below the earlier ones."""
     if "FP3O" not in last or "MAPPO" not in last:
-        return "The cells that would answer are not finished."
+        return "The cells needed for the verdict are not finished."
     others = [last[name] for name in ("CoPPO", "HAPPO", "A2PO") if name in last]
     below = sum(last["FP3O"] <= other for other in others)
     base = "above" if last["FP3O"] > last["MAPPO"] else "below"
     return (
         f"FP3O's is {base} MAPPO's and at most as large as that of {below} of {len(others)} "
-        "predecessors (CoPPO, HAPPO, A2PO)."
+        "earlier algorithms (CoPPO, HAPPO, A2PO)."
     )
 
 
 EXPERIMENT = Experiment(
-    "instability-order", "Products of ratios",
-    "How unstable are the objectives by the products of ratios that they hold?",
-    grid, show,
-    "By the number of factors FP3O's objective is less stable than MAPPO's and not less than those "
-    "of CoPPO, HAPPO and A2PO.",
-)  # fmt: skip
+    name="instability-order",
+    title="Products of ratios",
+    question="How unstable are the objectives, by the products of ratios in them?",
+    claim="By the number of factors, FP3O's objective is less stable than MAPPO's and at least as "
+    "stable as those of CoPPO, HAPPO and A2PO.",
+    cells=_cells,
+    summarise=_summarise,
+    order=14,
+)

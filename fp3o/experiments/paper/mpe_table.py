@@ -1,31 +1,34 @@
-"""The paper's appendix on particle tasks: three sharings, six algorithms."""
+"""Table of the paper's appendix: particle tasks, three sharings, six algorithms."""
 
 from collections.abc import Iterator
 
-from fp3o.experiments.framework import paper_results as published
-from fp3o.experiments.framework.grid import SHARINGS, Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import cells, rows
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
+from fp3o.experiments.framework.paper_results import PAPER_MPE
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = ("mpe/simple_reference", "mpe/simple_speaker_listener")
+_TASKS = ("mpe/simple_reference", "mpe/simple_speaker_listener")
 
-NOTE = (
-    "The paper's deviations are as large as those of single episodes, and it does not say over "
-    "how many of them its means are taken: its numbers cannot tell these algorithms apart."
+_NOTE = (
+    "The paper's deviations are as large as those of single episodes, and it does not state over "
+    "how many episodes its means are taken: its numbers cannot rank these algorithms."
 )
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Tasks x sharings x algorithms."""
-    few = scale == "smoke"
-    names = ("fp3o", "mappo") if few else ("fp3o", "happo", "mappo", "ippo", "a2po", "coppo")
-    sharings = SHARINGS[:1] if few else SHARINGS
-    return cells(TASKS[1:] if few else TASKS, sharings, rows(*names), scale)
+def _cells(scale: Scale) -> Iterator[Cell]:
+    if scale == "smoke":
+        return make_cells(_TASKS[1:], ["full"], algorithm_variants("fp3o", "mappo"), scale)
+    variants = algorithm_variants("fp3o", "happo", "mappo", "ippo", "a2po", "coppo")
+    return make_cells(_TASKS, PAPER_SHARINGS, variants, scale)
 
 
 EXPERIMENT = Experiment(
-    "mpe-table", "Particle tasks",
-    "Which algorithm earns most where agents have to talk, under every sharing?",
-    grid, scores(Comparison("FP3O", "MAPPO"), papers=published.MPE, notes=[NOTE]),
-    "FP3O has the highest mean in all four cells.",
-)  # fmt: skip
+    name="mpe-table",
+    title="Particle tasks",
+    question="Which algorithm has the highest return where agents must communicate, under every "
+    "sharing?",
+    claim="FP3O has the highest mean in all four cells.",
+    cells=_cells,
+    summarise=score_summary(Comparison("FP3O", "MAPPO"), paper=PAPER_MPE, notes=[_NOTE]),
+    order=3,
+)

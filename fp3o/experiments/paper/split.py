@@ -1,31 +1,27 @@
-"""Does it matter how FP3O splits the advantage over the agents?"""
+"""How FP3O splits the advantage over the agents (ablation of the paper)."""
 
 from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import cells
-from fp3o.experiments.framework.summary import Comparison, scores
+from fp3o.experiments.framework.scales import ABLATION_TASKS, make_cells
+from fp3o.experiments.framework.summary import Comparison, score_summary
 
-TASKS = {
-    "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"), "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
-    "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
-    "smoke": ("mpe/simple_speaker_listener",),
-}  # fmt: skip
-
-VARIANTS = {
+_VARIANTS = {
     "random split": {"algorithm": "fp3o:split=random"},
     "average split": {"algorithm": "fp3o"},
 }
 
 
-def grid(scale: Scale) -> Iterator[Cell]:
-    """Both ways to split, with full sharing."""
-    return cells(TASKS[scale], ["full"], VARIANTS, scale)
+def _cells(scale: Scale) -> Iterator[Cell]:
+    return make_cells(ABLATION_TASKS[scale], ["full"], _VARIANTS, scale)
 
 
 EXPERIMENT = Experiment(
-    "split", "How the advantage is split",
-    "Does FP3O do as well with random shares of the advantage as with equal ones?",
-    grid, scores(Comparison("random split", "average split", "equal")),
-    "There is no notable difference between the two.",
-)  # fmt: skip
+    name="split",
+    title="Split of the advantage",
+    question="Is FP3O as good with random shares of the advantage as with equal ones?",
+    claim="There is no notable difference between the two.",
+    cells=_cells,
+    summarise=score_summary(Comparison("random split", "average split", "equal")),
+    order=7,
+)

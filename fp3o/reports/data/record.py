@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fp3o.errors import UserError
-
-FORMAT = 2
-"""Version of run directories that is read here."""
+from fp3o.spec import FORMAT
 
 Metrics = Mapping[int, Mapping[int, Mapping[str, Any]]]
 """Seed -> iteration -> line of `metrics.jsonl`."""
@@ -100,10 +98,11 @@ class RunRecord:
         return f"{self.algorithm_title} ({changes})" if changes else self.algorithm_title
 
     @property
-    def colour(self) -> str:
-        """Colour of the algorithm in figures, `#rrggbb`; empty if it has none."""
-        colour = str(self.algorithm_row.get("colour") or "").lower()
-        return colour if re.fullmatch("#[0-9a-f]{6}", colour) else ""
+    def colour(self) -> tuple[str, str] | None:
+        """Colours of the algorithm on light and dark pages, `#rrggbb`; None if it has none."""
+        pair = [str(colour).lower() for colour in self.algorithm_row.get("colour") or ()]
+        valid = len(pair) == 2 and all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in pair)
+        return (pair[0], pair[1]) if valid else None
 
     @property
     def gated(self) -> bool:
@@ -112,10 +111,10 @@ class RunRecord:
 
     @property
     def sharing(self) -> str:
-        """Name of the sharing scheme, or a short form of its map."""
+        """Title of the sharing scheme, or a short form of its map."""
         value = self.settings.get("sharing", "?")
         if isinstance(value, str):
-            return value.replace("_", " ")
+            return str(self.metadata.get("sharing_title") or value.replace("_", " "))
         flat = isinstance(value, list) and all(isinstance(group, int) for group in value)
         return f"map {'-'.join(map(str, value))}" if flat and len(value) <= 8 else "custom map"
 

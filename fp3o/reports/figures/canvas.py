@@ -71,7 +71,10 @@ class LineStyle(NamedTuple):
     """How a run is drawn."""
 
     colour: str
-    dashes: Any
+    """Colour of figures and light pages."""
+    dashes: Any = "-"
+    dark: str = ""
+    """Colour on dark pages."""
 
 
 def line_styles(runs: Sequence[RunRecord]) -> list[LineStyle]:
@@ -81,18 +84,18 @@ def line_styles(runs: Sequence[RunRecord]) -> list[LineStyle]:
     """
     titles = [run.algorithm_title for run in runs]
     if len(set(titles)) == 1 < len(runs):
-        order = [*dict.fromkeys([run_colour(runs[0]), *PALETTE])]
-        size = len(order)
-        return [LineStyle(order[k % size], LINES[k // size % len(LINES)]) for k in range(len(runs))]
-    return [
-        LineStyle(run_colour(run), LINES[titles[:k].count(run.algorithm_title) % len(LINES)])
-        for k, run in enumerate(runs)
-    ]
+        order = [*(dict([runs[0].colour or NEUTRAL]) | PALETTE).items()]
+        dashes = [LINES[k // len(order) % len(LINES)] for k in range(len(runs))]
+        pairs = [order[k % len(order)] for k in range(len(runs))]
+    else:
+        dashes = [LINES[titles[:k].count(x) % len(LINES)] for k, x in enumerate(titles)]
+        pairs = [run.colour or NEUTRAL for run in runs]
+    return [LineStyle(light, x, dark) for (light, dark), x in zip(pairs, dashes, strict=True)]
 
 
 def run_colour(run: RunRecord) -> str:
-    """Colour of a run's algorithm."""
-    return run.colour or NEUTRAL
+    """Colour of a run's algorithm in figures."""
+    return (run.colour or NEUTRAL)[0]
 
 
 def thin_series(series: Series) -> Series:

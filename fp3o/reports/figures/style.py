@@ -1,22 +1,16 @@
 """Colours of figures and pages. Figures use the light variants; a page swaps in the dark ones."""
 
+from fp3o.algorithms.table import ALGORITHMS
+
 INK, FAINT, GRID = "#1f2328", "#656d76", "#d5dae0"
 """Text; secondary text and baselines; grid and axes."""
 
-PALETTE = {
-    "#d55e00": "#f0813a",
-    "#0072b2": "#4aa3df",
-    "#56b4e9": "#9ad4f5",
-    "#009e73": "#2fc79a",
-    "#cc79a7": "#e39ac3",
-    "#e69f00": "#f2bc45",
-    "#7f5539": "#c39a7b",
-}
-"""Categorical colours on a light page -> on a dark page: the set of Okabe and Ito, which readers
-with colour blindness can distinguish, and brown for algorithms without a colour."""
+NEUTRAL = ("#7f5539", "#c39a7b")
+"""Colours, on a light and a dark page, of an algorithm that has none."""
 
-NEUTRAL = "#7f5539"
-"""Colour of an algorithm that has none."""
+PALETTE = dict([*(row.colour for row in ALGORITHMS.values() if row.colour), NEUTRAL])
+"""Categorical colours on a light page -> on a dark page: those of the algorithms, from the set of
+Okabe and Ito, which readers with colour blindness can distinguish."""
 
 LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 """Dashes that distinguish runs of one colour."""
@@ -27,9 +21,9 @@ VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid"} | {
 """Colour in a figure -> variable in the style sheet of a page."""
 
 
-def css_colour(colour: str) -> str:
-    """A colour as CSS: a variable that follows the page's theme, or the colour itself."""
-    return f"var({VARIABLES[colour]})" if colour in VARIABLES else colour
+def css_colour(light: str, dark: str) -> str:
+    """A pair of colours as CSS that follows the theme of the page."""
+    return f"var({VARIABLES[light]})" if light in VARIABLES else f"light-dark({light},{dark})"
 
 
 def css_variables(dark: bool) -> str:

@@ -181,7 +181,7 @@ def _curve(panel: CurvePanel, run: RunRecord, style: LineStyle) -> dict[str, Any
     start = start_share(panel.scores.runs)
     late = value[:, step >= start * step.max(initial=0.0)]
     return {
-        "name": label_in_panel(run, panel.title), "colour": css_colour(style.colour),
+        "name": label_in_panel(run, panel.title), "colour": css_colour(style.colour, style.dark),
         "dashes": [] if style.dashes == "-" else list(style.dashes[1]),
         "step": [int(x) for x in step],
         "mean": _rounded(mean), "low": _rounded(low), "high": _rounded(high),

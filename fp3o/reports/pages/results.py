@@ -97,13 +97,13 @@ def file_name(text: str) -> str:
 def _final_table(task: TaskScores) -> Html:
     top, wins = task.order[0], 1 if task.wins else 0
     colours = {
-        run.path: style.colour
+        run.path: css_colour(style.colour, style.dark)
         for group in group_by_sharing(task.runs).values()
         for run, style in zip(group, line_styles(group), strict=True)
     }
     rows, classes = [], []
     for k, run in enumerate(task.runs):
-        dot = tag("span", class_="dot", style=f"background:{css_colour(colours[run.path])}")
+        dot = tag("span", class_="dot", style=f"background:{colours[run.path]}")
         rows.append([join_html(dot, run.algorithm), *_final_row(task, k)])
         classes.append("top" if k == top and len(task.runs) > 1 else "")
     for baseline in task.baselines:
