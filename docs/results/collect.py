@@ -1,9 +1,9 @@
-"""Take finished experiments into the pages of results, and list what there is.
+"""Copy finished experiments into the pages of results, and write their index.
 
     python docs/results/collect.py experiments/*-laptop
 
-Of every folder that `fp3o experiment` has written: its page, its figures and its report. The list,
-`index.md`, is made anew from the `summary.json` of all experiments taken in so far.
+Copies the page, the figures and the report of every folder written by `fp3o experiment`. The index,
+`index.md`, is written from the `summary.json` of all experiments copied so far.
 """
 
 import json
@@ -12,52 +12,50 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-INDEX = """# What has been run
+
+INDEX = """# Results
 
 Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`; nothing
-here is typed. Scales are explained [here](../experiments.md#scales). A verdict is about these runs
-and no more.
+here is edited by hand. Scales are explained [here](../experiments.md#scales). A verdict holds for
+these runs only.
 
-| experiment | scale | cells | seeds | on | what it says |
+| experiment | scale | cells | seeds | machines | verdict |
 |---|---|---|---|---|---|
 """
 
 
-def take(folder: Path) -> None:
-    """One experiment's page, figures and report."""
-    told = json.loads((folder / "summary.json").read_text())
-    name = told["name"]
+def add_experiment(folder: Path) -> None:
+    """Copy the page, figures and report of an experiment."""
+    summary = json.loads((folder / "summary.json").read_text())
+    name = summary["name"]
     page = (folder / "results.md").read_text().replace("](figures/", f"]({name}/")
-    link = f"\n[The whole report]({name}/report.html): curves to hover, settings, every run.\n"
+    link = f"\n[Full report]({name}/report.html): interactive curves, settings, every run.\n"
     head, _, rest = page.partition("\n\n")
     (HERE / f"{name}.md").write_text(f"{head}\n{link}\n{rest}")
-    into = HERE / name
-    shutil.rmtree(into, ignore_errors=True)
-    into.mkdir()
-    shown = {line.split(f"]({name}/")[1].split(")")[0] for line in page.splitlines()
-             if f"]({name}/" in line}  # fmt: skip
-    for figure in shown:
-        shutil.copy(folder / "figures" / figure, into / figure)
-    shutil.copy(folder / "report.html", into / "report.html")
-    (into / "summary.json").write_text(json.dumps(told, indent=2) + "\n")
+    target = HERE / name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    lines = [line for line in page.splitlines() if f"]({name}/" in line]
+    for figure in {line.split(f"]({name}/")[1].split(")")[0] for line in lines}:
+        shutil.copy(folder / "figures" / figure, target / figure)
+    shutil.copy(folder / "report.html", target / "report.html")
+    (target / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
 
 
-def listed() -> str:
-    """The table of all experiments taken in."""
+def index_page() -> str:
+    """The table of all experiments copied so far."""
     rows = []
     for path in sorted(HERE.glob("*/summary.json")):
-        told = json.loads(path.read_text())
-        seeds = ", ".join(map(str, told["seeds"])) or "–"
-        cells = f"{told['done']} of {told['cells']}"
-        words = " ".join(told["verdict"])
-        link = f"[{told['name']}]({told['name']}.md)"
-        rows.append(
-            f"| {link} | {told['scale']} | {cells} | {seeds} | {told['machines']} | {words} |"
-        )
+        summary = json.loads(path.read_text())
+        seeds = ", ".join(map(str, summary["seeds"])) or "–"
+        cells = f"{summary['done']} of {summary['cells']}"
+        link = f"[{summary['name']}]({summary['name']}.md)"
+        texts = link, summary["scale"], cells, seeds, summary["machines"]
+        rows.append(f"| {' | '.join(texts)} | {' '.join(summary['verdict'])} |")
     return INDEX + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":
     for folder in map(Path, sys.argv[1:]):
-        take(folder)
-    (HERE / "index.md").write_text(listed())
+        add_experiment(folder)
+    (HERE / "index.md").write_text(index_page())

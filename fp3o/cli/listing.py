@@ -9,7 +9,7 @@ from rich.table import Table
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.envs.registry import REGISTERED, TASKS
 from fp3o.envs.task import Task
-from fp3o.experiments import EXPERIMENTS
+from fp3o.experiments import all_experiments
 from fp3o.runs.loggers import LOGGERS
 from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import Box, Discrete
@@ -26,7 +26,7 @@ def listing() -> dict[str, Any]:
         "algorithms": {name: asdict(row) for name, row in ALGORITHMS.items()},
         "sharings": {name: scheme.summary for name, scheme in SHARINGS.items()} | CUSTOM_MAP,
         "loggers": list(LOGGERS),
-        "experiments": {name: entry.question for name, entry in EXPERIMENTS.items()},
+        "experiments": {name: entry.question for name, entry in all_experiments().items()},
     }
 
 

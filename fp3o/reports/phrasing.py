@@ -94,11 +94,11 @@ def sharing_text(run: RunRecord) -> str:
 
 
 def sharing_title(name: str) -> str:
-    """A sharing by its name as a phrase; maps and phrases stay as they are."""
+    """A sharing by its name as a phrase; maps, layers and phrases stay as they are."""
     if name == "none":
         return "no sharing"
     phrase = name.replace("_", " ")
-    return phrase if phrase.endswith(("map", "sharing")) else f"{phrase} sharing"
+    return phrase if phrase.endswith(("map", "sharing", "layers")) else f"{phrase} sharing"
 
 
 def finding(scores: TaskScores) -> str:

@@ -29,6 +29,7 @@ from fp3o.reports import RunRecord, read_runs, report, summary_table, summary_te
 from fp3o.reports.data.scores import iqm_over_tasks, scores_by_task
 from fp3o.reports.figures import results as draw
 from fp3o.reports.figures.canvas import (
+    MAX_POINTS,
     RC_PARAMS,
     line_styles,
     save_figure,
@@ -255,7 +256,7 @@ def test_figures_show_every_run_and_reference(tmp_path: Path) -> None:
     assert [row.get_text() for row in rows] == [
         "full sharing", "FP3O", "MAPPO", "no sharing", "FP3O", "MAPPO",
     ]  # fmt: skip
-    hues = [colour for colour, _ in line_styles(part.runs)]
+    hues = [style.colour for style in line_styles(part.runs)]
     assert hues[0] == hues[2] != hues[1] == hues[3]
 
 

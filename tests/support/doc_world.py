@@ -18,7 +18,7 @@ import fp3o
 from fp3o.cli import main as cli
 from fp3o.envs.registry import get_task
 from fp3o.errors import MissingExtraError
-from fp3o.experiments import EXPERIMENTS
+from fp3o.experiments import find_experiment
 from fp3o.experiments.framework import session
 from fp3o.runs import run as run_module
 from fp3o.runs import train as train_module
@@ -154,7 +154,7 @@ class World:
 
     def run_experiment(self, options: Any) -> int:
         """Experiments take hours; the name and the part must exist."""
-        cells = EXPERIMENTS[options.name].cells(options.scale)
+        cells = find_experiment(options.name).cells(options.scale)
         return int(not any(options.part in cell.label for cell in cells))
 
     def evaluate(self, path: Any, *_: Any, which: str = "last", **options: Any) -> dict[str, Any]:

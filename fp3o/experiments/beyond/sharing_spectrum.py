@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from fp3o.experiments.framework.grid import Cell, Experiment, Scale
+from fp3o.experiments.framework.grid import Cell, CellResults, Experiment, Scale
 from fp3o.experiments.framework.scales import algorithm_title, cell_config
 from fp3o.experiments.framework.summary import score_summary
+from fp3o.reports.phrasing import score_text, sharing_title
+from fp3o.reports.stats.intervals import mean_interval
 from fp3o.runs.run_config import RunConfig
 
 _TASKS = {
@@ -38,11 +40,25 @@ def _sharings(config: RunConfig) -> dict[str, object]:
     return sharings | {"none": "none", "by_type": "by_type", "auto": "auto"}
 
 
+def _best_sharings(results: CellResults) -> list[str]:
+    """The sharing with the highest mean per task and algorithm."""
+    lines = []
+    for task, variant in dict.fromkeys((item.cell.task, item.cell.variant) for item in results):
+        group = [x for x in results if (x.cell.task, x.cell.variant) == (task, variant)]
+        scored = [item for item in group if item.seeds.size]
+        if scored:
+            best = max(scored, key=lambda item: item.seeds.mean())
+            score = score_text(mean_interval(best.seeds), best.measure.unit)
+            sharing = sharing_title(best.cell.sharing)
+            lines.append(f"{variant} on {task}: highest mean with {sharing}, {score}.")
+    return lines
+
+
 EXPERIMENT = Experiment(
     name="sharing-spectrum",
     title="From full sharing to none",
     question="Between one network for all agents and one per agent: which sharing learns best?",
     cells=_cells,
-    summarise=score_summary(),
+    summarise=score_summary(verdict=_best_sharings),
     order=3,
 )
