@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_cells import PAPER_TABLES
 
 from fp3o.errors import SettingError
 from fp3o.experiments import all_experiments, find_experiment
@@ -13,12 +14,6 @@ from fp3o.experiments.framework.grid import SCALES
 from fp3o.experiments.framework.options import ExperimentOptions
 from fp3o.experiments.framework.scales import cell_config
 from fp3o.experiments.framework.session import experiment_cells, run_experiment
-
-PAPER_TABLES = {
-    "mamujoco-table": paper_results.PAPER_MAMUJOCO,
-    "smac-table": paper_results.PAPER_SMAC,
-    "mpe-table": paper_results.PAPER_MPE,
-}
 
 CUSTOM = """
 from fp3o.experiments.framework.grid import Experiment

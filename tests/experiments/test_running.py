@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from finished_cells import RecordingDisplay, smoke_cells
-from test_grids import PAPER_TABLES
+from finished_cells import PAPER_TABLES, RecordingDisplay, smoke_cells
 
 from fp3o.cli.main import main
 from fp3o.experiments import all_experiments, find_experiment

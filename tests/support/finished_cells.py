@@ -7,12 +7,19 @@ from typing import Any
 
 from report_runs import algorithm_row, make
 
+from fp3o.experiments.framework import paper_results
 from fp3o.experiments.framework.grid import Cell, CellResult
 from fp3o.experiments.framework.scales import algorithm_variants, cell_config, make_cells
 from fp3o.reports.data.record import RunRecord
 from fp3o.runs.progress import QuietDisplay
 
 TASK = "mpe/simple_speaker_listener"
+
+PAPER_TABLES = {
+    "mamujoco-table": paper_results.PAPER_MAMUJOCO,
+    "smac-table": paper_results.PAPER_SMAC,
+    "mpe-table": paper_results.PAPER_MPE,
+}
 
 TIMING = {"rollout": 0.2, "update": 0.1, "compile": 1.0, "rollout_mib": 3.0, "update_mib": 4.0}
 """Measured times and memory of a cell."""
