@@ -1,9 +1,9 @@
-"""The paper's MuJoCo tasks, one simulation in plain loops: a second opinion.
+"""The paper's MuJoCo tasks as one simulation in plain loops, an independent reference.
 
-Written from the facts of the paper's code, one number at a time: what an agent sees is a list of
-words (`q3` is qpos[3], `v3` qvel[3], `w3` qvel[3] kept within 10, `sin0` the sine of qpos[0], `dx`
-from target to fingertip, `0` nothing), rewards are formulas, the bodies are gymnasium's files.
-Nothing is shared with the library, except in `place`.
+It follows the paper's code, one number at a time. An observation is a list of symbols: `q3` is
+qpos[3], `v3` qvel[3], `w3` qvel[3] clipped to 10, `sin0` the sine of qpos[0], `dx` the offset from
+target to fingertip, `0` zero. Rewards are formulas, the bodies are gymnasium's files. Nothing is
+shared with the package, except in `place`.
 """
 
 import math
@@ -16,29 +16,30 @@ import jax
 import mujoco
 import numpy as np
 
-from fp3o.envs.mamujoco.native import Native, Simulations
+from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
 
 REACH = 5
-"""Joints an agent sees beyond its own, in the paper."""
+"""Distance up to which an agent observes other joints in the paper."""
 
 
-def place(env: Native, qpos: np.ndarray, qvel: np.ndarray) -> Simulations:
+def place(env: NativeVecEnv, qpos: np.ndarray, qvel: np.ndarray) -> NativeState:
     """All environments at one position and velocity, as at the start of an episode."""
     state, _ = env.reset(jax.random.key(0))
     everyone = np.arange(env.num_envs)
-    env._batch.reset(everyone, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
-    env._moment["qpos"][...], env._moment["qvel"][...] = qpos, qvel
-    env._batch.forward(everyone)
-    gauge = np.array(env.world.robot.rules.gauge(np, env._moment))
-    return state._replace(physics=env._batch.state.copy(), gauge=gauge)
+    batch, fields = env.simulation.batch, env.simulation.fields
+    batch.reset(everyone, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+    fields["qpos"][...], fields["qvel"][...] = qpos, qvel
+    batch.forward(everyone)
+    progress = np.array(env.task.body.rewards.progress(np, fields))
+    return state._replace(physics=batch.state.copy(), progress=progress)
 
 
-def words(letter: str, start: int, stop: int) -> str:
+def symbols(letter: str, start: int, stop: int) -> str:
     """`q2 q3 q4` and so on."""
     return " ".join(f"{letter}{i}" for i in range(start, stop))
 
 
-ANT_ROOT = f"{words('q', 0, 7)} {words('v', 0, 6)}"
+ANT_ROOT = f"{symbols('q', 0, 7)} {symbols('v', 0, 6)}"
 HOPPER_ROOT = "q2 q1 w1 w2 w1"
 CHEETAH_ROOT = "q2 q1 v0 v2 v1"
 
@@ -72,15 +73,15 @@ LITERAL = {
         "q9 v9 q10 v10 q8 q11 q7 q12 q13 q6 q14 q5 q4 q15",
     ],
 }
-"""What the agents of the paper's tasks see; of the swimmer, its first four agents."""
+"""Observations of the paper's agents; of the swimmer, the first four agents."""
 
 STATES = {
     "Reacher": "cos0 cos1 sin0 sin1 q2 q3 v0 v1 dx dy dz",
-    "Ant": f"{words('q', 2, 15)} {words('v', 0, 14)} {'0 ' * 84}",
-    "HalfCheetah": f"{words('q', 1, 9)} {words('v', 0, 9)}",
-    "Hopper": f"{words('q', 1, 6)} {words('w', 0, 6)}",
-    "Walker2d": f"{words('q', 1, 9)} {words('w', 0, 9)}",
-    "ManyagentSwimmer": f"{words('q', 2, 19)} {words('v', 0, 19)}",
+    "Ant": f"{symbols('q', 2, 15)} {symbols('v', 0, 14)} {'0 ' * 84}",
+    "HalfCheetah": f"{symbols('q', 1, 9)} {symbols('v', 0, 9)}",
+    "Hopper": f"{symbols('q', 1, 6)} {symbols('w', 0, 6)}",
+    "Walker2d": f"{symbols('q', 1, 9)} {symbols('w', 0, 9)}",
+    "ManyagentSwimmer": f"{symbols('q', 2, 19)} {symbols('v', 0, 19)}",
 }
 
 Own = list[tuple[str, ...]]
@@ -135,11 +136,11 @@ ROOTS = {
     "Hopper": HOPPER_ROOT,
     "HalfCheetah": CHEETAH_ROOT,
 }
-"""What everyone sees behind the joints; the walker and the swimmer show nothing."""
+"""What all agents observe after the joints; nothing for the walker and the swimmer."""
 
 
 def steps_between(start: str, end: str, links: list[tuple[str, ...]]) -> int:
-    """How far apart two joints are."""
+    """Distance of two joints in the graph."""
     reached, distance = {start}, 0
     while end not in reached:
         reached |= {joint for link in links if reached & {*link} for joint in link}
@@ -148,7 +149,7 @@ def steps_between(start: str, end: str, links: list[tuple[str, ...]]) -> int:
 
 
 def by_label(task: str, model: mujoco.MjModel, reach: int = REACH) -> list[str]:
-    """What the agents of a task see, from its graph: at each distance sorted by name."""
+    """Observations of the agents of a task from its graph, sorted by name at each distance."""
     body = task.split("-")[0]
     links = LINKS[body]
     everyone = sorted({joint for link in links for joint in link})
@@ -158,13 +159,13 @@ def by_label(task: str, model: mujoco.MjModel, reach: int = REACH) -> list[str]:
         for distance in range(reach + 1):
             for joint in everyone:
                 if min(steps_between(mine, joint, links) for mine in own) == distance:
-                    row += joint_words(body, model.joint(joint), distance == 0)
+                    row += joint_symbols(body, model.joint(joint), distance == 0)
         seen.append(" ".join([*row, ROOTS.get(body, "")]))
     return seen
 
 
-def joint_words(body: str, joint: Any, mine: bool) -> list[str]:
-    """What is seen of a joint: its position, of one's own also its velocity."""
+def joint_symbols(body: str, joint: Any, mine: bool) -> list[str]:
+    """Observed numbers of a joint: its position, and the velocity of own joints."""
     q, v = int(joint.qposadr[0]), int(joint.dofadr[0])
     position = [f"sin{q}", f"cos{q}"] if body == "Reacher" else [f"q{q}"]
     velocity = [f"{'w' if body == 'Hopper' else 'v'}{v}"] if mine else []
@@ -172,7 +173,7 @@ def joint_words(body: str, joint: Any, mine: bool) -> list[str]:
     return position + velocity + tip
 
 
-class Plain:
+class PlainTask:
     """A task of the paper as one simulation, stepped in a loop."""
 
     def __init__(self, task: str, reach: int = REACH) -> None:
@@ -180,39 +181,40 @@ class Plain:
         self.model = load(self.body)
         self.data = mujoco.MjData(self.model)
         self.skip = {"Ant": 5, "HalfCheetah": 5, "Reacher": 2}.get(self.body, 4)
-        self.seen = by_label(task, self.model, reach)
+        self.observed = by_label(task, self.model, reach)
 
     def place(self, qpos: np.ndarray, qvel: np.ndarray) -> None:
-        """Begin an episode."""
+        """Start an episode."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
         mujoco.mj_forward(self.model, self.data)
 
-    def read(self, word: str) -> float:
-        """One number that is seen."""
+    def read(self, symbol: str) -> float:
+        """One number of an observation."""
         data = self.data
-        if word == "0":
+        if symbol == "0":
             return 0.0
-        if word in ("dx", "dy", "dz"):
-            axis = "xyz".index(word[1])
+        if symbol in ("dx", "dy", "dz"):
+            axis = "xyz".index(symbol[1])
             return float(data.body("fingertip").xpos[axis] - data.body("target").xpos[axis])
-        kind, place = word.rstrip("0123456789"), int(word.lstrip("qvwsinco"))
-        if kind in ("sin", "cos"):
-            return getattr(math, kind)(float(data.qpos[place]))
-        value = float(data.qpos[place] if kind == "q" else data.qvel[place])
-        return min(10.0, max(-10.0, value)) if kind == "w" else value
+        source, index = symbol.rstrip("0123456789"), int(symbol.lstrip("qvwsinco"))
+        if source in ("sin", "cos"):
+            return getattr(math, source)(float(data.qpos[index]))
+        value = float(data.qpos[index] if source == "q" else data.qvel[index])
+        return min(10.0, max(-10.0, value)) if source == "w" else value
 
-    def see(self) -> tuple[list[list[float]], list[list[float]]]:
-        """Every agent's observation and state."""
-        rows = [[self.read(word) for word in seen.split()] for seen in self.seen]
-        widest, state = max(map(len, rows)), [self.read(word) for word in STATES[self.body].split()]
+    def observe(self) -> tuple[list[list[float]], list[list[float]]]:
+        """Observations and states of all agents."""
+        rows = [[self.read(symbol) for symbol in row.split()] for row in self.observed]
+        state = [self.read(symbol) for symbol in STATES[self.body].split()]
+        widest = max(map(len, rows))
         ids = [[float(i == j) for j in range(len(rows))] for i in range(len(rows))]
         padded = [row + [0.0] * (widest - len(row)) for row in rows]
-        obs = [spread(row + mine) for row, mine in zip(padded, ids, strict=True)]
-        return obs, [spread(state + mine) for mine in ids]
+        obs = [standardise(row + mine) for row, mine in zip(padded, ids, strict=True)]
+        return obs, [standardise(state + mine) for mine in ids]
 
     def step(self, control: Sequence[float]) -> tuple[float, bool]:
-        """Reward, and whether the body has failed; `control` is in the order of the motors."""
+        """Reward, and whether the body has failed; `control` is in the order of the actuators."""
         before, far = self.x(), self.gap()
         self.data.ctrl[:] = control
         for _ in range(self.skip):
@@ -226,17 +228,17 @@ class Plain:
         return speed + bonus - weight * effort, self.failed()
 
     def x(self) -> float:
-        """How far it has come."""
+        """Position along x."""
         return float(self.data.body("torso").xpos[0] if self.body == "Ant" else self.data.qpos[0])
 
     def gap(self) -> float:
-        """From fingertip to target."""
+        """Distance from fingertip to target."""
         if self.body != "Reacher":
             return 0.0
         return math.sqrt(sum(self.read(axis) ** 2 for axis in ("dx", "dy", "dz")))
 
     def failed(self) -> bool:
-        """Whether it has fallen, or flown."""
+        """Whether the body has fallen or is too high."""
         q = [float(x) for x in self.data.qpos]
         rest = q[2:] + [float(x) for x in self.data.qvel]
         if self.body == "Ant":
@@ -248,15 +250,15 @@ class Plain:
         return False
 
 
-def spread(row: list[float]) -> list[float]:
-    """Less its mean, over its standard deviation."""
+def standardise(row: list[float]) -> list[float]:
+    """Subtract the mean and divide by the standard deviation."""
     mean = sum(row) / len(row)
     width = math.sqrt(sum((x - mean) ** 2 for x in row) / len(row))
     return [(x - mean) / width for x in row]
 
 
 def load(body: str) -> mujoco.MjModel:
-    """The body's model file, as gymnasium ships it; the swimmer is written here."""
+    """The model file of gymnasium; the swimmer is written here."""
     if body == "ManyagentSwimmer":
         return mujoco.MjModel.from_xml_string(swimmer(16))
     found = find_spec("gymnasium")

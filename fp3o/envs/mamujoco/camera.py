@@ -1,7 +1,7 @@
-"""A MuJoCo model in a pose as solids, and from where to film it: what its joints let it do."""
+"""Shapes of a MuJoCo model in a pose, and a camera position that suits its joints."""
 
 # pyright: reportAttributeAccessIssue=false
-# The names of mujoco are compiled; there are no stubs for them.
+# MuJoCo has no type stubs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,46 +9,47 @@ from functools import lru_cache
 import mujoco
 import numpy as np
 
-from fp3o.envs.mamujoco.raycast import Camera, Shape
+from fp3o.envs.mamujoco.raycast import Camera
+from fp3o.envs.mamujoco.shapes import Shape
 
 LENS = 0.29
-"""Slope of the rays to the upper edge of the picture."""
+"""Slope of the rays to the upper edge of the image."""
 
-KINDS = {
+SHAPE_TYPES = {
     int(mujoco.mjtGeom.mjGEOM_SPHERE): "ball",
     int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): "ball",
     int(mujoco.mjtGeom.mjGEOM_CAPSULE): "capsule",
     int(mujoco.mjtGeom.mjGEOM_CYLINDER): "cylinder",
     int(mujoco.mjtGeom.mjGEOM_BOX): "box",
 }
-"""The geoms that are drawn as solids."""
+"""Geom types that are drawn."""
 
-JOINTS = {
+_JOINT_NAMES = {
     int(mujoco.mjtJoint.mjJNT_FREE): "free",
     int(mujoco.mjtJoint.mjJNT_BALL): "ball",
     int(mujoco.mjtJoint.mjJNT_SLIDE): "slide {}",
     int(mujoco.mjtJoint.mjJNT_HINGE): "hinge {}",
 }
 
-VIEWS = {
-    "walks": (-76, 14),
-    "runs": (-84, 9),
-    "runs beside another": (-66, 18),
-    "swims": (-90, 54),
-    "turns level": (-90, 72),
-    "swings": (-90, 7),
-    "reaches": (50, 32),
+_VIEWS = {
+    "walk": (-76, 14),
+    "run": (-84, 9),
+    "run in parallel": (-66, 18),
+    "swim": (-90, 54),
+    "turn horizontally": (-90, 72),
+    "swing": (-90, 7),
+    "reach": (50, 32),
 }
-"""What a robot does -> azimuth and elevation of the camera, in degrees."""
+"""Type of motion -> azimuth and elevation of the camera, in degrees."""
 
-FOLLOWED = {"walks": (1, 1), "runs": (1, 0), "runs beside another": (1, 0), "swims": (1, 1)}
-"""What a robot does -> whether the camera goes along with its x and y."""
+_FOLLOWED = {"walk": (1, 1), "run": (1, 0), "run in parallel": (1, 0), "swim": (1, 1)}
+"""Type of motion -> whether the camera follows x and y."""
 
-ROUND = np.stack([np.cos(np.arange(16) * np.pi / 8), np.sin(np.arange(16) * np.pi / 8)], 1)
+_CIRCLE = np.stack([np.cos(np.arange(16) * np.pi / 8), np.sin(np.arange(16) * np.pi / 8)], 1)
 
 
 def pose(model: mujoco.MjModel, qpos: np.ndarray) -> mujoco.MjData:
-    """Where everything is."""
+    """The positions of all bodies."""
     data = mujoco.MjData(model)
     data.qpos[:] = qpos
     mujoco.mj_kinematics(model, data)
@@ -56,62 +57,66 @@ def pose(model: mujoco.MjModel, qpos: np.ndarray) -> mujoco.MjData:
     return data
 
 
-def drawn(model: mujoco.MjModel) -> np.ndarray:
-    """The geoms that are solids and not invisible."""
-    return np.flatnonzero(np.isin(model.geom_type, list(KINDS)) & (model.geom_rgba[:, 3] > 0))
-
-
-def solids(model: mujoco.MjModel, data: mujoco.MjData, colours: np.ndarray) -> list[Shape]:
+def _visible_geoms(model: mujoco.MjModel) -> np.ndarray:
     """The geoms that are drawn."""
+    return np.flatnonzero(np.isin(model.geom_type, list(SHAPE_TYPES)) & (model.geom_rgba[:, 3] > 0))
+
+
+def geom_shapes(model: mujoco.MjModel, data: mujoco.MjData, colours: np.ndarray) -> list[Shape]:
+    """The shapes of the geoms that are drawn."""
     return [
-        Shape(KINDS[int(model.geom_type[i])], box(model, int(i)), data.geom_xpos[i].copy(),
-              data.geom_xmat[i].reshape(3, 3).copy(), colours[i])
-        for i in drawn(model)
+        Shape(
+            SHAPE_TYPES[int(model.geom_type[i])], _half_sides(model, int(i)),
+            data.geom_xpos[i].copy(), data.geom_xmat[i].reshape(3, 3).copy(), colours[i],
+        )
+        for i in _visible_geoms(model)
     ]  # fmt: skip
 
 
-def box(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Half the sides of the box of a geom."""
-    (a, b, c), kind = model.geom_size[geom], KINDS[int(model.geom_type[geom])]
+def _half_sides(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """Half the sides of the bounding box of a geom."""
+    (a, b, c), shape = model.geom_size[geom], SHAPE_TYPES[int(model.geom_type[geom])]
     if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE:
         return np.array([a, a, a])
-    if kind in ("capsule", "cylinder"):
-        return np.array([a, a, b + a * (kind == "capsule")])
+    if shape in ("capsule", "cylinder"):
+        return np.array([a, a, b + a * (shape == "capsule")])
     return np.array([a, b, c])
 
 
 @dataclass(frozen=True)
-class Shot:
-    """How a model is filmed."""
+class CameraSetup:
+    """How the camera follows a model."""
 
     axes: np.ndarray
-    """Of the camera: to the right, up and ahead."""
+    """Axes of the camera: to the right, up and ahead."""
     follows: np.ndarray
-    """Which coordinates of the robots it follows; up, but never further down than at first."""
+    """Coordinates of the centre of mass that it follows; never below the initial height."""
     roots: np.ndarray
-    """The first bodies of the robots."""
-    cast: np.ndarray
-    """Which of the solids have to stay in the picture."""
+    """Root bodies of the robots."""
+    framed: np.ndarray
+    """Shapes that have to stay in the image."""
     middle: np.ndarray
-    """What it looks at in the first pose."""
+    """What the camera points at in the initial pose."""
     centre: np.ndarray
-    """Of mass of the robots in the first pose."""
+    """Centre of mass of the robots in the initial pose."""
     around: np.ndarray
-    """Places that are always in the picture, seen from the middle."""
+    """Points that are always in the image, relative to `middle`."""
     floor: float
     tile: float
-    """Side of the tiles of the floor."""
+    """Side of the floor tiles."""
 
 
 @lru_cache(8)
-def shot(model: mujoco.MjModel) -> Shot:
-    """How a model is filmed, from its first pose."""
-    data, roots = pose(model, model.qpos0), robots(model)
-    shapes, manner = solids(model, data, np.zeros((model.ngeom, 3))), does(model, roots)
-    followed = manner in FOLLOWED
-    cast = np.isin(model.body_rootid[model.geom_bodyid[drawn(model)]], roots) | (not followed)
+def camera_setup(model: mujoco.MjModel) -> CameraSetup:
+    """The camera setup of a model, from its initial pose."""
+    data, roots = pose(model, model.qpos0), _root_bodies(model)
+    shapes, motion = geom_shapes(model, data, np.zeros((model.ngeom, 3))), _motion(model, roots)
+    followed = motion in _FOLLOWED
+    framed = np.isin(model.body_rootid[model.geom_bodyid[_visible_geoms(model)]], roots) | (
+        not followed
+    )
     corners = np.concatenate(
-        [shape.corners for shape, keep in zip(shapes, cast, strict=True) if keep]
+        [shape.corners for shape, keep in zip(shapes, framed, strict=True) if keep]
     )
     low, high = corners.min(0), corners.max(0)
     planes = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
@@ -119,68 +124,78 @@ def shot(model: mujoco.MjModel) -> Shot:
     middle, centre = (low + high) / 2, data.subtree_com[roots].mean(0)
     if followed:
         middle = np.array([centre[0], centre[1], (floor + high[2]) / 2])
-    around = room(corners - middle, manner, float(floor - middle[2]))
-    tile = neat(0.45 * float(np.abs(around).max()))
-    follows = np.array([*FOLLOWED.get(manner, (0, 0)), followed], bool)
-    return Shot(
-        axes(*VIEWS[manner]), follows, roots, cast, middle, centre, around, float(floor), tile
+    around = _required_points(corners - middle, motion, float(floor - middle[2]))
+    tile = _round_length(0.45 * float(np.abs(around).max()))
+    follows = np.array([*_FOLLOWED.get(motion, (0, 0)), followed], bool)
+    return CameraSetup(
+        _camera_axes(*_VIEWS[motion]),
+        follows,
+        roots,
+        framed,
+        middle,
+        centre,
+        around,
+        float(floor),
+        tile,
     )
 
 
-def robots(model: mujoco.MjModel) -> np.ndarray:
-    """The first bodies of the trees with most joints: several only if they move alike."""
+def _root_bodies(model: mujoco.MjModel) -> np.ndarray:
+    """The roots of the kinematic trees with most joints; several only if their joints are alike."""
     joints = np.bincount(model.body_rootid[model.jnt_bodyid], minlength=model.nbody)
-    able = motion(model, int(joints.argmax()))
+    joint_types = _root_joints(model, int(joints.argmax()))
     most = np.flatnonzero(joints == joints.max())
-    return np.array([body for body in most if motion(model, int(body)) == able])
+    return np.array([body for body in most if _root_joints(model, int(body)) == joint_types])
 
 
-def motion(model: mujoco.MjModel, body: int) -> frozenset[str]:
-    """What the joints of a body let it do: `slide x`, `hinge y`, `free`, ..."""
+def _root_joints(model: mujoco.MjModel, body: int) -> frozenset[str]:
+    """The joints of a body by type and axis: `slide x`, `hinge y`, `free`, ..."""
     first = int(model.body_jntadr[body])
-    return frozenset(_word(model, j) for j in range(first, first + int(model.body_jntnum[body])))
+    return frozenset(
+        _joint_name(model, j) for j in range(first, first + int(model.body_jntnum[body]))
+    )
 
 
-def _word(model: mujoco.MjModel, joint: int) -> str:
+def _joint_name(model: mujoco.MjModel, joint: int) -> str:
     axis = int(np.abs(model.jnt_axis[joint]).argmax())
-    return JOINTS[int(model.jnt_type[joint])].format("xyz"[axis])
+    return _JOINT_NAMES[int(model.jnt_type[joint])].format("xyz"[axis])
 
 
-def does(model: mujoco.MjModel, roots: np.ndarray) -> str:
-    """Which of `VIEWS` suits robots."""
-    able = motion(model, int(roots[0]))
-    if "free" in able:
-        return "walks"
-    if {"slide x", "slide z"} <= able:
-        return "runs" if len(roots) == 1 else "runs beside another"
-    if {"slide x", "slide y", "hinge z"} <= able:
-        return "swims"
+def _motion(model: mujoco.MjModel, roots: np.ndarray) -> str:
+    """The type of motion, a key of `_VIEWS`."""
+    root = _root_joints(model, int(roots[0]))
+    if "free" in root:
+        return "walk"
+    if {"slide x", "slide z"} <= root:
+        return "run" if len(roots) == 1 else "run in parallel"
+    if {"slide x", "slide y", "hinge z"} <= root:
+        return "swim"
     joints = np.flatnonzero(np.isin(model.body_rootid[model.jnt_bodyid], roots))
-    turns = {_word(model, int(j)) for j in joints} - {"slide x", "slide y", "slide z"}
-    return {"hinge z": "turns level", "hinge y": "swings"}.get("".join(turns), "reaches")
+    turns = {_joint_name(model, int(j)) for j in joints} - {"slide x", "slide y", "slide z"}
+    return {"hinge z": "turn horizontally", "hinge y": "swing"}.get("".join(turns), "reach")
 
 
-def room(corners: np.ndarray, manner: str, floor: float) -> np.ndarray:
-    """Places that a robot with such corners needs, all as seen from its middle."""
-    if manner not in FOLLOWED:
+def _required_points(corners: np.ndarray, motion: str, floor: float) -> np.ndarray:
+    """Points that a moving robot with such corners may reach, relative to its middle."""
+    if motion not in _FOLLOWED:
         return corners
     corners = np.concatenate([corners, [[0, 0, floor]]])
     reach, (x, y, z) = np.hypot(corners[:, 0], corners[:, 1]), corners.T
-    if manner.startswith("runs"):  # either way round
+    if motion.startswith("run"):  # in either direction
         return np.concatenate([np.stack([side * np.abs(x), y, z], 1) for side in (-1.2, 1.2)])
-    # It may turn. A swimmer that does so is seldom stretched; if it is, the camera steps back.
-    reach *= 0.8 if manner == "swims" else 1.0
-    return np.concatenate([np.stack([reach * a, reach * b, z], 1) for a, b in ROUND])
+    # It may turn. A turning swimmer is rarely stretched; if it is, the camera moves back.
+    reach *= 0.8 if motion == "swim" else 1.0
+    return np.concatenate([np.stack([reach * a, reach * b, z], 1) for a, b in _CIRCLE])
 
 
-def neat(length: float) -> float:
-    """The nearest to a length of 1, 2, 5, 10, ..."""
+def _round_length(length: float) -> float:
+    """The nearest of 1, 2, 5, 10, ..."""
     power = 10.0 ** np.floor(np.log10(length))
     return float(min((1, 2, 5, 10), key=lambda step: abs(np.log(step * power / length))) * power)
 
 
-def axes(azimuth: int | float, elevation: int | float) -> np.ndarray:
-    """Right, up and ahead for a camera in that direction from what it looks at."""
+def _camera_axes(azimuth: int | float, elevation: int | float) -> np.ndarray:
+    """Right, up and ahead of a camera in that direction from its target."""
     (a, e), level = np.deg2rad([azimuth, elevation]), np.zeros(3)
     level[:2] = np.cos(a), np.sin(a)
     ahead = -np.cos(e) * level - np.sin(e) * np.array([0, 0, 1])
@@ -188,22 +203,22 @@ def axes(azimuth: int | float, elevation: int | float) -> np.ndarray:
     return np.stack([right, np.cross(right, ahead), ahead])
 
 
-def aim(
+def place_camera(
     model: mujoco.MjModel, data: mujoco.MjData, shapes: Sequence[Shape], size: tuple[int, int]
 ) -> Camera:
-    """The camera for a pose: it goes along, and steps back before a limb gets out of sight."""
-    plan, slope = shot(model), (LENS * size[0] / size[1], LENS)
-    moved = data.subtree_com[plan.roots].mean(0) - plan.centre
+    """The camera for a pose: it follows the body, and moves back to keep all limbs visible."""
+    setup, slope = camera_setup(model), (LENS * size[0] / size[1], LENS)
+    moved = data.subtree_com[setup.roots].mean(0) - setup.centre
     moved[2] = max(moved[2], 0)
-    middle = plan.middle + moved * plan.follows
-    cast = [shape.corners for shape, keep in zip(shapes, plan.cast, strict=True) if keep]
-    usual = distance(plan.around @ plan.axes.T, slope, 0.84)
-    needed = distance((np.concatenate(cast) - middle) @ plan.axes.T, slope, 0.99)
-    place = middle - plan.axes[2] * min(max(usual, needed), 3 * usual)
-    return Camera(place, plan.axes, slope, size, float(place[2]) - plan.floor)
+    middle = setup.middle + moved * setup.follows
+    corners = [shape.corners for shape, keep in zip(shapes, setup.framed, strict=True) if keep]
+    usual = _distance(setup.around @ setup.axes.T, slope, 0.84)
+    needed = _distance((np.concatenate(corners) - middle) @ setup.axes.T, slope, 0.99)
+    position = middle - setup.axes[2] * min(max(usual, needed), 3 * usual)
+    return Camera(position, setup.axes, slope, size, float(position[2]) - setup.floor)
 
 
-def distance(points: np.ndarray, slope: tuple[float, float], fill: float) -> float:
-    """From how far points, given to the right, up and ahead, fill a part of the picture."""
+def _distance(points: np.ndarray, slope: tuple[float, float], fill: float) -> float:
+    """Distance from which points, given to the right, up and ahead, fill a share of the image."""
     sides = np.abs(points[:, :2]) / (np.array(slope) * fill)
     return float((sides.max(1) - points[:, 2]).max())

@@ -1,4 +1,4 @@
-"""The bodies as MuJoCo models: files of gymnasium, and bodies of any length built from parts."""
+"""MuJoCo models of the bodies: files of gymnasium, and bodies of any length."""
 
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false
@@ -11,13 +11,15 @@ from pathlib import Path
 
 import mujoco
 
+from fp3o.errors import SettingError
 
-def from_file(name: str) -> ET.Element:
-    """One of the model files that come with gymnasium."""
-    found = importlib.util.find_spec("gymnasium")
-    if found is None or found.origin is None:
+
+def _gymnasium_model(name: str) -> ET.Element:
+    """A model file of gymnasium."""
+    spec = importlib.util.find_spec("gymnasium")
+    if spec is None or spec.origin is None:
         raise ImportError("the MuJoCo bodies need gymnasium's model files: pip install gymnasium")
-    path = Path(found.origin).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
+    path = Path(spec.origin).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
     if not path.exists():
         raise ImportError(f"gymnasium has no model file {path}: install a version with v5 tasks")
     return ET.parse(path).getroot()
@@ -25,24 +27,24 @@ def from_file(name: str) -> ET.Element:
 
 @cache
 def compile_model(name: str, profile: str, segments: int = 0) -> mujoco.MjModel:
-    """The model of a body under a profile; bodies of many parts also need their number."""
+    """The model of a body under a profile; bodies of many segments need their number."""
     if name == "ManyagentSwimmer":
-        root = swimmer(segments, timestep=0.005 if profile == "paper" else 0.01)
+        root = _long_swimmer(segments, timestep=0.005 if profile == "paper" else 0.01)
     elif name == "ManySegmentAnt":
-        root = ant_train(segments)
+        root = _long_ant(segments)
     elif name == "CoupledHalfCheetah":
-        root = coupled_cheetahs()
+        root = _coupled_cheetahs()
     else:
-        root = from_file(FILES[name])
+        root = _gymnasium_model(_FILES[name])
     if name == "Walker2d" and profile == "paper":
-        # The walker of gym 0.10: its right foot slides more easily than its left one.
+        # In gym 0.10 the right foot of the walker has less friction than the left one.
         next(geom for geom in root.iter("geom") if geom.get("name") == "foot_geom").set(
             "friction", "0.9"
         )
-    return _compiled(root)
+    return _compile(root)
 
 
-FILES = {
+_FILES = {
     "Ant": "ant",
     "HalfCheetah": "half_cheetah",
     "Hopper": "hopper",
@@ -55,11 +57,11 @@ FILES = {
     "Swimmer": "swimmer",
     "Walker2d": "walker2d_v5",
 }
-"""Body -> model file."""
+"""Body -> model file of gymnasium."""
 
 
-def _compiled(root: ET.Element) -> mujoco.MjModel:
-    """Compile, with the total mass set by a call: the attribute for it is going away."""
+def _compile(root: ET.Element) -> mujoco.MjModel:
+    """Compile, setting the total mass by a call, since the attribute for it is deprecated."""
     compiler = root.find("compiler")
     mass = None if compiler is None else compiler.attrib.pop("settotalmass", None)
     model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
@@ -69,11 +71,11 @@ def _compiled(root: ET.Element) -> mujoco.MjModel:
     return model
 
 
-def coupled_cheetahs() -> ET.Element:
-    """Two half cheetahs side by side, tied together by an elastic band."""
-    root = from_file("half_cheetah")
+def _coupled_cheetahs() -> ET.Element:
+    """Two half cheetahs side by side, tied together by an elastic tendon."""
+    root = _gymnasium_model("half_cheetah")
     world, motors = _part(root, "worldbody"), _part(root, "actuator")
-    body, pulls = _part(world, "body"), list(motors)
+    body, templates = _part(world, "body"), list(motors)
     world.remove(body)
     for number, y in enumerate((-1, 1)):
         twin = deepcopy(body)
@@ -81,18 +83,18 @@ def coupled_cheetahs() -> ET.Element:
         twin.set("pos", f"0 {y} .7")
         twin.insert(0, ET.Element("site", name=f"t{number}", pos="0 0 0", size="0.1"))
         world.append(twin)
-        for pull in pulls:
-            motor = deepcopy(pull)
+        for template in templates:
+            motor = deepcopy(template)
             _rename(motor, str(number))
             motors.append(motor)
-    for pull in pulls:
-        motors.remove(pull)
-    band = ET.SubElement(
+    for template in templates:
+        motors.remove(template)
+    tendon = ET.SubElement(
         ET.SubElement(root, "tendon"), "spatial", name="tendon0", width="0.05",
         rgba=".95 .3 .3 1", limited="true", range="1.5 3.5", stiffness="0.1",
     )  # fmt: skip
     for number in range(2):
-        ET.SubElement(band, "site", site=f"t{number}")
+        ET.SubElement(tendon, "site", site=f"t{number}")
     return root
 
 
@@ -110,10 +112,10 @@ def _rename(root: ET.Element, suffix: str) -> None:
                 element.set(attribute, element.attrib[attribute] + suffix)
 
 
-def swimmer(segments: int, timestep: float) -> ET.Element:
-    """A chain of `segments` driven links behind a head, in a thick fluid."""
+def _long_swimmer(segments: int, timestep: float) -> ET.Element:
+    """A chain of `segments` actuated links behind a head, in a viscous fluid."""
     if segments < 2:
-        raise ValueError(f"a many-agent swimmer needs at least 2 segments, got {segments}")
+        raise SettingError(f"a many-agent swimmer needs at least 2 segments, got {segments}")
     root = _scene("swimmer", density="4000", viscosity="0.1", timestep=str(timestep))
     defaults = ET.SubElement(root, "default")
     ET.SubElement(defaults, "geom", conaffinity="0", contype="0", condim="1", rgba=".8 .6 .4 1")
@@ -141,10 +143,10 @@ def swimmer(segments: int, timestep: float) -> ET.Element:
     return root
 
 
-def ant_train(segments: int) -> ET.Element:
-    """An ant whose back is a row of further pairs of legs."""
+def _long_ant(segments: int) -> ET.Element:
+    """An ant with `segments` pairs of legs in a row."""
     if segments < 1:
-        raise ValueError(f"a many-segment ant needs at least 1 segment, got {segments}")
+        raise SettingError(f"a many-segment ant needs at least 1 segment, got {segments}")
     root = _scene("ant", timestep="0.01")
     defaults = ET.SubElement(root, "default")
     ET.SubElement(defaults, "joint", armature="1", damping="1", limited="true")

@@ -1,95 +1,101 @@
-"""What happened in a rollout: noted step by step, judged and shown in bulk when it is over."""
+"""`RolloutLog`: the steps of a rollout, recorded one by one and converted to time steps in bulk."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fp3o.envs.mamujoco.rewards import Moment, Step
-from fp3o.envs.mamujoco.task import World
+from fp3o.envs.mamujoco.rewards.rules import Fields, RewardInputs
+from fp3o.envs.mamujoco.task import BodyTask
 from fp3o.types import TimeStep
 
 
-class Diary:
-    """Notes on `t` steps of `e` environments.
+class RolloutLog:
+    """Records of `t` steps of `e` environments.
 
-    A step notes where the bodies are, what was asked of them and who has ended: little, because
-    Python's overhead counts there. Rewards and states follow from that in a few large operations.
+    Per step only the fields of the simulations, the controls and the ends of episodes are recorded,
+    because the overhead of Python matters there. Rewards and states follow in a few operations.
     """
 
-    def __init__(self, world: World, moment: Mapping[str, np.ndarray], now: TimeStep, steps: int):
-        self.world, self.now = world, now
+    def __init__(self, task: BodyTask, fields: Mapping[str, np.ndarray], now: TimeStep, steps: int):
+        self.task, self.now = task, now
         size = now.episode_start.shape
-        self.moments = {name: np.empty((steps, *x.shape), x.dtype) for name, x in moment.items()}
-        """Where the bodies are after each step, before a new episode begins."""
-        self.controls = np.empty((steps, *size, world.model.nu))
-        self.failed, self.late, self.blown = np.zeros((3, steps, *size), bool)
+        self.fields = {name: np.empty((steps, *x.shape), x.dtype) for name, x in fields.items()}
+        """The fields after each step, before a new episode starts."""
+        self.controls = np.empty((steps, *size, task.model.nu))
+        self.terminated, self.truncated, self.diverged = np.zeros((3, steps, *size), bool)
         self.obs = np.empty((steps + 1, *now.obs.shape), now.obs.dtype)
-        self.start = np.zeros((steps + 1, *size), bool)
-        self.obs[0], self.start[0] = now.obs, now.episode_start
-        self.begun: list[tuple[int, np.ndarray, Moment]] = []
-        """New episodes: after which step, in which environments, and where the bodies are."""
+        self.episode_start = np.zeros((steps + 1, *size), bool)
+        self.obs[0], self.episode_start[0] = now.obs, now.episode_start
+        self._starts: list[tuple[int, np.ndarray, Fields]] = []
+        """New episodes: after which step, in which environments, and their initial fields."""
 
-    def note(self, step: int, moment: Moment) -> None:
-        """Where the bodies are after a step."""
-        for name, kept in self.moments.items():
-            kept[step] = moment[name]
+    def record(self, step: int, fields: Fields) -> None:
+        """Record the fields after a step."""
+        for name, kept in self.fields.items():
+            kept[step] = fields[name]
 
-    def begin(self, step: int, ids: np.ndarray, moment: Moment) -> None:
-        """New episodes begin after a step."""
-        self.begun.append((step, ids, {name: x[ids] for name, x in moment.items()}))
-        self.start[step + 1, ids] = True
+    def record_start(self, step: int, ids: np.ndarray, fields: Fields) -> None:
+        """Record that new episodes start after a step."""
+        self._starts.append((step, ids, {name: x[ids] for name, x in fields.items()}))
+        self.episode_start[step + 1, ids] = True
 
-    def close(self, gauge: np.ndarray) -> tuple[np.ndarray, TimeStep]:
-        """The gauges now, from those at the start; and all that was seen, `now` first."""
+    def finish(self, progress: np.ndarray) -> tuple[np.ndarray, TimeStep]:
+        """The final progress, given the initial one, and all time steps, `now` first."""
         now, length = self.now, len(self.obs)
-        before, after = self._gauges(gauge)
-        reward = np.empty((*self.start.shape, 1), self.obs.dtype)
+        before, after = self._progress(progress)
+        reward = np.empty((*self.episode_start.shape, 1), self.obs.dtype)
         reward[0], reward[1:, :, 0] = now.reward[:, :1], self._rewards(before[:-1], after)
-        team, *final = self._views()
-        seen = (
-            self.obs,
-            team,
-            np.broadcast_to(now.action_mask, (length, *now.action_mask.shape)),
-            np.broadcast_to(now.alive, (length, *now.alive.shape)),
-            np.broadcast_to(reward, (length, *now.reward.shape)),
-            np.concatenate([now.terminated[None], self.failed]),
-            np.concatenate([now.truncated[None], self.late]),
-            self.start,
-            *final,
-            np.zeros((*self.start.shape, 0), self.obs.dtype),
+        state, final_obs, final_state = self._states()
+        return before[-1].copy(), TimeStep(
+            obs=self.obs,
+            state=state,
+            action_mask=np.broadcast_to(now.action_mask, (length, *now.action_mask.shape)),
+            alive=np.broadcast_to(now.alive, (length, *now.alive.shape)),
+            reward=np.broadcast_to(reward, (length, *now.reward.shape)),
+            terminated=np.concatenate([now.terminated[None], self.terminated]),
+            truncated=np.concatenate([now.truncated[None], self.truncated]),
+            episode_start=self.episode_start,
+            final_obs=final_obs,
+            final_state=final_state,
+            episode_metrics=np.zeros((*self.episode_start.shape, 0), self.obs.dtype),
         )
-        return before[-1].copy(), TimeStep._make(seen)
 
-    def _gauges(self, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What rewards are measured from `(t + 1, e)`, and to `(t, e)`."""
-        gauge = self.world.robot.rules.gauge
-        after = np.asarray(gauge(np, self.moments))
+    def _progress(self, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The progress before each step and at the end `(t + 1, e)`, and after each step."""
+        progress = self.task.body.rewards.progress
+        after = np.asarray(progress(np, self.fields))
         before = np.concatenate([first[None], after])
-        for step, ids, fresh in self.begun:
-            before[step + 1, ids] = gauge(np, fresh)
+        for step, ids, initial in self._starts:
+            before[step + 1, ids] = progress(np, initial)
         return before, after
 
-    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All states; and what `obs` and states were before new episodes began."""
-        kind = self.obs.dtype
-        team = np.empty((len(self.obs), *self.now.state.shape), kind)
-        team[0], team[1:] = self.now.state, see(self.world, "state", self.moments, kind)
-        if not self.begun:
-            return team, self.obs, team
-        final_obs, final_team = self.obs.copy(), team.copy()
-        for step, ids, fresh in self.begun:
-            last = {name: x[step, ids] for name, x in self.moments.items()}
-            final_obs[step + 1, ids] = see(self.world, "obs", last, kind)
-            team[step + 1, ids] = see(self.world, "state", fresh, kind)
-        return team, final_obs, final_team
+    def _states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All states, and observations and states before new episodes started."""
+        task, dtype = self.task, self.obs.dtype
+        state = np.empty((len(self.obs), *self.now.state.shape), dtype)
+        state[0], state[1:] = self.now.state, state_at(task, self.fields, dtype)
+        if not self._starts:
+            return state, self.obs, state
+        final_obs, final_state = self.obs.copy(), state.copy()
+        for step, ids, initial in self._starts:
+            last = {name: x[step, ids] for name, x in self.fields.items()}
+            final_obs[step + 1, ids] = obs_at(task, last, dtype)
+            state[step + 1, ids] = state_at(task, initial, dtype)
+        return state, final_obs, final_state
 
     def _rewards(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        step = Step(self.moments, before, after, self.controls, ~self.failed, self.world.dt)
-        # A simulation that has diverged is back at rest: nothing it did is worth a number.
-        return np.where(self.blown, 0.0, self.world.robot.rules.reward(np, step))
+        seconds, healthy = self.task.step_seconds, ~self.terminated
+        inputs = RewardInputs(self.fields, before, after, self.controls, healthy, seconds)
+        # A simulation that has diverged is at its rest position: its reward would mean nothing.
+        return np.where(self.diverged, 0.0, self.task.body.rewards.reward(np, inputs))
 
 
-def see(world: World, what: str, moment: Moment, dtype: Any) -> np.ndarray:
-    """The agents' observations or states in a moment."""
-    return world.show(np, what, world.readings(np, moment, dtype))
+def obs_at(task: BodyTask, fields: Fields, dtype: Any) -> np.ndarray:
+    """The observations of all agents, from the fields of simulations."""
+    return task.obs_from(np, task.readings(np, fields, dtype))
+
+
+def state_at(task: BodyTask, fields: Fields, dtype: Any) -> np.ndarray:
+    """The states of all agents, from the fields of simulations."""
+    return task.state_from(np, task.readings(np, fields, dtype))

@@ -4,30 +4,36 @@ from collections.abc import Mapping
 from functools import partial
 
 from fp3o.envs.api import Env, HostEnv
-from fp3o.envs.mamujoco import catalogue as bodies
+from fp3o.envs.mamujoco.catalogue import (
+    MAMUJOCO,
+    body_entry,
+    canonical_name,
+    listed_names,
+    split_name,
+    team_size,
+)
 from fp3o.envs.task import Family, Preset, Task
 
 
-def _body(name: str) -> Task | None:
-    """A MuJoCo task: any body, split in any way it can be."""
-    if not bodies.known(name):
+def _task(name: str) -> Task | None:
+    """A task by name; the partition is checked when the environment is made."""
+    entry = body_entry(name)
+    if entry is None:
         return None
-    name = bodies.canonical(name)
-    profiles = bodies.profiles(name)
-    presets = body(name, bodies.agents(name), "paper" in profiles)
+    name = canonical_name(name)
     return Task(
-        f"{bodies.FAMILY}/{name}", bodies.summary(name), partial(_mujoco, name), profiles,
-        presets=presets,
+        f"{MAMUJOCO}/{name}", entry.summary, partial(_env, name), entry.profiles,
+        presets=_presets(name, "paper" in entry.profiles),
     )  # fmt: skip
 
 
-def _mujoco(name: str, variant: str) -> Env | HostEnv:
-    from fp3o.envs.mamujoco.native import make  # imports MuJoCo, which takes a moment
+def _env(name: str, variant: str) -> Env | HostEnv:
+    from fp3o.envs.mamujoco.env import mamujoco_env  # imports MuJoCo, which takes a moment
 
-    return make(name, variant)
+    return mamujoco_env(name, variant)
 
 
-BODIES: Preset = {
+_COMMON: Preset = {
     "variant": "paper",
     "num_envs": 4,
     "rollout": 1000,
@@ -35,7 +41,7 @@ BODIES: Preset = {
     "minibatches": 32,
     "hidden": (64, 64),
     "output_gain": 0.01,
-    # The task itself appends the agent's one-hot, before it standardises what is seen.
+    # The task appends the one-hot index itself, before it standardises observations.
     "agent_id": False,
     "actor_lr": 1e-5,
     "critic_lr": 3e-4,
@@ -51,32 +57,33 @@ BODIES: Preset = {
     "eval_episodes": 32,
     "final_episodes": 100,
 }
-"""What the MuJoCo tasks have in common."""
+"""Settings common to all bodies."""
 
-TIGHT = ("Walker2d", "Hopper")
+_SMALL_CLIP_BODIES = ("Walker2d", "Hopper")
 """Bodies whose ratios are clipped at 0.05 instead of 0.2."""
 
 
-def body(name: str, agents: int, in_paper: bool) -> Mapping[str, Preset]:
-    """The presets of a MuJoCo task.
+def _presets(name: str, in_paper: bool) -> Mapping[str, Preset]:
+    """The presets of a task.
 
-    Under partial sharing the authors' release multiplies the learning rate of the policy's last
-    layer by the number of agents; `paper-partial` does so too.
+    Under partial sharing the authors' release multiplies the learning rate of the actor's last
+    layer by the number of agents, and so does `paper-partial`.
     """
-    clip = 0.05 if name.split("-")[0] in TIGHT else 0.2
-    # Time limits are continued and raw observations get a one-hot: good practice, not the paper.
-    today = {
-        **BODIES, "clip_range": clip, "variant": "farama", "agent_id": True, "time_limit": "bootstrap",
+    clip = 0.05 if split_name(name)[0] in _SMALL_CLIP_BODIES else 0.2
+    # Unlike the paper: bootstrapping at time limits, and a one-hot index after raw observations.
+    farama = {
+        **_COMMON, "clip_range": clip, "variant": "farama", "agent_id": True,
+        "time_limit": "bootstrap",
     }  # fmt: skip
     if not in_paper:
-        return {"farama": today}
-    paper = {**BODIES, "clip_range": clip}
+        return {"farama": farama}
+    paper = {**_COMMON, "clip_range": clip}
     return {
         "paper": paper,
-        "paper-partial": {**paper, "sharing": "partial", "head_lr_factor": float(agents)},
+        "paper-partial": {**paper, "sharing": "partial", "head_lr_factor": float(team_size(name))},
         "paper-none": {**paper, "sharing": "none"},
-        "farama": today,
+        "farama": farama,
     }
 
 
-FAMILIES = (Family(bodies.FAMILY, "Multi-Agent MuJoCo", _body, tuple(bodies.names())),)
+FAMILIES = (Family(MAMUJOCO, "Multi-Agent MuJoCo", _task, tuple(listed_names())),)

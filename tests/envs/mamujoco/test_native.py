@@ -1,4 +1,4 @@
-"""The MuJoCo tasks: the paper's rules against plain loops, and how a batch of them behaves."""
+"""The MuJoCo tasks: the paper's rules against a plain model, and the behaviour of batches."""
 
 from pathlib import Path
 from typing import Any
@@ -12,43 +12,52 @@ import pytest
 from mamujoco_paper import place
 
 from fp3o.envs.api import VecEnv
-from fp3o.envs.mamujoco.catalogue import PAPER_TASKS, agents, names, profiles
-from fp3o.envs.mamujoco.native import Native, Simulations, default_threads
-from fp3o.envs.mamujoco.task import Variant, world
+from fp3o.envs.mamujoco.catalogue import PAPER_TASKS, body_entry, listed_names, team_size
+from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
+from fp3o.envs.mamujoco.simulation import default_threads
+from fp3o.envs.mamujoco.task import body_task
+from fp3o.envs.mamujoco.variant import Variant
 from fp3o.errors import NonFiniteError
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.spec import Box
 from fp3o.types import TimeStep
 
 KEY = jax.random.key(0)
-TASKS = [(name, profile) for name in names() for profile in profiles(name)]
-FELT = ("Ant-2x4", "farama")
-"""A task that shows forces: it takes another path through the simulation."""
+TASKS = [
+    (name, profile)
+    for name in listed_names()
+    if (entry := body_entry(name))
+    for profile in entry.profiles
+]
+WITH_FORCES = ("Ant-2x4", "farama")
+"""A task whose observations include forces, which are computed after each step."""
 
-pytestmark = pytest.mark.usefixtures("somewhere_else")
+pytestmark = pytest.mark.usefixtures("temporary_folder")
 
 
 @pytest.fixture
-def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MuJoCo writes its warnings to a file where it runs; some of these tests cause them."""
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes warnings to a file in the current folder; some of these tests cause them."""
     monkeypatch.chdir(tmp_path)
 
 
-def make(name: str, variant: str = "paper", envs: int = 1, **more: Any) -> Native:
-    """A batch, in double precision where nothing else is said."""
-    return Native(world(name, variant), envs, **{"threads": 1, "dtype": np.float64, **more})
+def make(name: str, variant: str = "paper", envs: int = 1, **more: Any) -> NativeVecEnv:
+    """A batch, by default in double precision."""
+    return NativeVecEnv(
+        body_task(name, variant), envs, **{"threads": 1, "dtype": np.float64, **more}
+    )
 
 
-def draw(rng: np.random.Generator, env: Native, scale: float = 1.2) -> np.ndarray:
+def draw(rng: np.random.Generator, env: NativeVecEnv, scale: float = 1.2) -> np.ndarray:
     """Random actions, some beyond the limits."""
     mask = env.spec.actions.mask
     return rng.uniform(-scale, scale, (env.num_envs, *mask.shape)) * mask
 
 
 def run(
-    env: Native, state: Simulations, steps: int, seed: int = 0
-) -> tuple[Simulations, list[TimeStep]]:
-    """Random actions for a while, and all that was seen."""
+    env: NativeVecEnv, state: NativeState, steps: int, seed: int = 0
+) -> tuple[NativeState, list[TimeStep]]:
+    """Random actions for some steps, and all time steps."""
     rng, seen = np.random.default_rng(seed), []
     for _ in range(steps):
         state, timestep = env.step(state, draw(rng, env))
@@ -62,15 +71,15 @@ def rows(tree: Any, *which: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> None:
-    """Bit for bit."""
+    """Two trees are equal bit for bit."""
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype) and a.tobytes() == b.tobytes()
 
 
-def velocities(env: Native) -> slice:
-    """Where qvel lies in the physics: behind the time and qpos."""
-    model = env.world.model
+def velocities(env: NativeVecEnv) -> slice:
+    """Indices of qvel in the integration state, after the time and qpos."""
+    model = env.task.model
     return slice(1 + model.nq, 1 + model.nq + model.nv)
 
 
@@ -79,27 +88,27 @@ def velocities(env: Native) -> slice:
 
 @pytest.mark.parametrize("task", plain.LITERAL)
 def test_lists_of_the_paper(task: str) -> None:
-    """The rule by which the plain model finds what is seen gives the lists written down."""
-    found, written = plain.Plain(task).seen, plain.LITERAL[task]
+    """The plain model's rule for observations gives the lists written down."""
+    found, written = plain.PlainTask(task).observed, plain.LITERAL[task]
     assert [row.split() for row in found[: len(written)]] == [row.split() for row in written]
     assert len(found) == len(written) or task == "ManyagentSwimmer-8x2"
 
 
 def concatenated(task: str, actions: np.ndarray) -> list[float]:
-    """The paper: one agent after another, to the motors in their order."""
+    """The paper: concatenated actions go to the actuators in their order."""
     return [float(x) for row, own in zip(actions, plain.OWNED[task], strict=True)
             for x in row[: len(own)]]  # fmt: skip
 
 
 def to_own_joints(task: str, actions: np.ndarray, model: mujoco.MjModel) -> list[float]:
-    """Every agent to its own joints, wherever their motors stand."""
+    """Every agent controls its own joints, whatever the order of their actuators."""
     control = [float("nan")] * model.nu
     for row, own in zip(actions, plain.OWNED[task], strict=True):
         for value, name in zip(row, own, strict=True):
-            motors = [
-                m for m in range(model.nu) if model.actuator_trnid[m, 0] == model.joint(name).id
+            actuators = [
+                i for i in range(model.nu) if model.actuator_trnid[i, 0] == model.joint(name).id
             ]
-            control[motors[0]] = float(value)
+            control[actuators[0]] = float(value)
     return control
 
 
@@ -115,13 +124,13 @@ def to_own_joints(task: str, actions: np.ndarray, model: mujoco.MjModel) -> list
 def test_equals_plain_model_of_the_paper(task: str, variant: str) -> None:
     """Observations, states, rewards and ends at every step, from the raw simulation."""
     env, rng = make(task, variant), np.random.default_rng(4)
-    copy = plain.Plain(task, env.world.variant.obsk)
+    copy = plain.PlainTask(task, env.task.variant.obsk)
     state, timestep = env.reset(KEY)
     ended = 0
     for t in range(110):
         if timestep.episode_start[0]:
-            copy.place(env._moment["qpos"][0], env._moment["qvel"][0])
-        if task.startswith("Ant") and t % 50 == 49:  # they do not fail by themselves
+            copy.place(env.simulation.fields["qpos"][0], env.simulation.fields["qvel"][0])
+        if task.startswith("Ant") and t % 50 == 49:  # ants do not fail by themselves
             qvel = copy.data.qvel.copy()
             qvel[2] = 5.0
             state = place(env, copy.data.qpos, qvel)
@@ -133,7 +142,7 @@ def test_equals_plain_model_of_the_paper(task: str, variant: str) -> None:
             control = concatenated(task, action[0])
         reward, failed = copy.step(control)
         state, timestep = env.step(state, action)
-        seen = copy.see()
+        seen = copy.observe()
         np.testing.assert_allclose(timestep.final_obs[0], seen[0], rtol=0, atol=1e-9)
         np.testing.assert_allclose(timestep.final_state[0], seen[1], rtol=0, atol=1e-9)
         np.testing.assert_allclose(timestep.reward[0], reward, rtol=1e-9, atol=1e-9)
@@ -147,12 +156,12 @@ def test_equals_plain_model_of_the_paper(task: str, variant: str) -> None:
                                              ("HalfCheetah-6x1", True), ("Reacher-2x1", False),
                                              ("Hopper-3x1", False)])  # fmt: skip
 def test_routing(task: str, moved: bool) -> None:
-    """The paper's agents drive other joints than they see, where the orders differ."""
-    action = np.arange(1.0, 1.0 + world(task, "paper").model.nu)
-    action = action.reshape(world(task, "paper").spec.actions.mask.shape)
-    order, joint = (world(task, v).controls(action) for v in ("paper", "paper:routing=joint"))
+    """The paper's agents control other joints than they observe, where the orders differ."""
+    action = np.arange(1.0, 1.0 + body_task(task, "paper").model.nu)
+    action = action.reshape(body_task(task, "paper").spec.actions.mask.shape)
+    order, joint = (body_task(task, v).controls(action) for v in ("paper", "paper:routing=joint"))
     assert order.tolist() == concatenated(task, action)
-    assert joint.tolist() == to_own_joints(task, action, world(task, "paper").model)
+    assert joint.tolist() == to_own_joints(task, action, body_task(task, "paper").model)
     assert (order.tolist() != joint.tolist()) == moved
 
 
@@ -164,7 +173,7 @@ PAPER_SIZES = {
     "HalfCheetah-6x1": ((1,) * 6, 18, 23, 0.05),
     "ManyagentSwimmer-8x2": ((2,) * 8, 22, 44, 0.02),
 }
-"""Actions, observation, state, seconds a step."""
+"""Sizes of actions, observation and state; seconds per step."""
 FARAMA_SIZES = {
     "Reacher-2x1": ([5, 8], [7, 10], [7, 10], 10, 0.02),
     "Ant-2x4": ([61] * 2, [63] * 2, [65] * 2, 105, 0.05),
@@ -175,29 +184,29 @@ FARAMA_SIZES = {
         [4] * 8, [5, 6, 6, 6, 6, 6, 6, 5], [9, 11, 13, 14, 14, 13, 11, 9], 36, 0.04,
     ),
 }  # fmt: skip
-"""Every agent's observation where it sees 0, 1 and 5 joints away, state, seconds a step."""
+"""Observation sizes of every agent with k = 0, 1 and 5; state size; seconds per step."""
 
 
 @pytest.mark.parametrize("task", PAPER_TASKS)
 def test_sizes_of_the_paper(task: str) -> None:
-    """The numbers of the published tasks."""
+    """The sizes of the published tasks."""
     actions, obs, state, seconds = PAPER_SIZES[task]
-    found = world(task, "paper")
+    found = body_task(task, "paper")
     assert isinstance(found.spec.actions, Box) and found.spec.actions.sizes == actions
     assert (found.spec.obs_size, found.spec.state_size) == (obs, state)
-    assert found.dt == pytest.approx(seconds)
+    assert found.step_seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("task", PAPER_TASKS)
 def test_sizes_of_farama(task: str) -> None:
-    """Of every agent, without the padding."""
+    """Sizes of every agent, without padding."""
     *rows_at, state, seconds = FARAMA_SIZES[task]
     for reach, sizes in zip((0, 1, 5), rows_at, strict=True):
         env = make(task, f"farama:obsk={reach}")
         _, (now,) = run(env, env.reset(KEY)[0], 1)
         assert [1 + np.flatnonzero(row).max() for row in now.obs[0]] == sizes
         assert (env.spec.obs_size, env.spec.state_size) == (max(sizes), state)
-        assert env.world.dt == pytest.approx(seconds)
+        assert env.task.step_seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("profile", ["paper", "farama"])
@@ -205,7 +214,7 @@ def test_resets_of_the_reacher(profile: str) -> None:
     """The paper's targets fill a square, some out of reach; farama's a disc."""
     env = make("Reacher-2x1", profile, 250)
     env.reset(KEY)
-    qpos, qvel = np.array(env._moment["qpos"]), np.array(env._moment["qvel"])
+    qpos, qvel = np.array(env.simulation.fields["qpos"]), np.array(env.simulation.fields["qvel"])
     away = np.linalg.norm(qpos[:, 2:], axis=1)
     assert (away.max() > 0.21) == (profile == "paper") and np.abs(qpos[:, 2:]).max() <= 0.2
     assert (away >= 0.2).mean() == pytest.approx(
@@ -222,12 +231,12 @@ STARTS = {"Ant-2x4": (0.1, True), "HalfCheetah-6x1": (0.1, True), "Hopper-3x1": 
 @pytest.mark.parametrize("task", STARTS)
 @pytest.mark.parametrize("profile", ["paper", "farama"])
 def test_resets(task: str, profile: str) -> None:
-    """Positions are shaken evenly; velocities evenly or, in two tasks, as a normal law."""
+    """Positions have uniform noise; velocities uniform or, in two tasks, normal noise."""
     scale, normal = STARTS[task]
     env = make(task, profile, 300)
     env.reset(KEY)
-    away = np.array(env._moment["qpos"]) - env.world.model.qpos0
-    speed = np.array(env._moment["qvel"])
+    away = np.array(env.simulation.fields["qpos"]) - env.task.model.qpos0
+    speed = np.array(env.simulation.fields["qvel"])
     even = scale / np.sqrt(3)
     assert 0.99 * scale < np.abs(away).max() <= scale
     assert away.std() == pytest.approx(even, rel=0.05)
@@ -241,13 +250,13 @@ def test_resets(task: str, profile: str) -> None:
 
 @pytest.mark.parametrize(("name", "profile"), TASKS)
 def test_every_task(name: str, profile: str) -> None:
-    """A short game: shapes, types, finite numbers, a spec that fits."""
+    """A short rollout: shapes, types, finite numbers, a spec that fits."""
     env = make(name, profile, 3, dtype=np.float32)
     spec, mask = env.spec, env.spec.actions.mask
     assert isinstance(env, VecEnv) and spec.truncates
     assert spec.name == f"mamujoco/{name}:{profile}"
-    assert agents(name) == spec.num_agents == len(env.world.owned) == len(mask)
-    assert sorted(m for own in env.world.owned for m in own) == list(range(env.world.model.nu))
+    assert team_size(name) == spec.num_agents == len(env.task.owned) == len(mask)
+    assert sorted(m for own in env.task.owned for m in own) == list(range(env.task.model.nu))
     state, first = env.reset(KEY)
     _, seen = run(env, state, 25)
     assert first.episode_start.all() and not first.reward.any()
@@ -256,9 +265,9 @@ def test_every_task(name: str, profile: str) -> None:
             "obs": (3, spec.num_agents, spec.obs_size),
             "state": (3, spec.num_agents, spec.state_size),
             "reward": (3, spec.num_agents),
-            "legal": (3, *mask.shape),
+            "action_mask": (3, *mask.shape),
             "alive": (3, spec.num_agents),
-            "start": (3,),
+            "episode_start": (3,),
             "terminated": (3,),
             "truncated": (3,),
         }
@@ -276,35 +285,35 @@ def test_every_task(name: str, profile: str) -> None:
             np.testing.assert_allclose(timestep.state.std(-1), 1, atol=1e-5)
 
 
-def test_whole_bodies_and_other_spellings() -> None:
-    """One agent may drive everything; other ways to write a name mean the same task."""
+def test_single_agents_and_aliases() -> None:
+    """One agent may control everything; aliases of a name mean the same task."""
     for profile in ("paper", "farama"):
-        alone = world("Hopper-1x3", profile)
+        alone = body_task("Hopper-1x3", profile)
         assert alone.spec.num_agents == 1 and alone.owned == ((0, 1, 2),)
         assert alone.spec.obs_size == alone.spec.state_size == (12 if profile == "paper" else 11)
-    swimmer = world("ManySegmentSwimmer-4x2", "farama")
+    swimmer = body_task("ManySegmentSwimmer-4x2", "farama")
     assert swimmer.spec.name == "mamujoco/ManyagentSwimmer-4x2:farama"
-    assert world("Humanoid-9|8", "farama").spec.name == "mamujoco/Humanoid-9p8:farama"
+    assert body_task("Humanoid-9|8", "farama").spec.name == "mamujoco/Humanoid-9p8:farama"
 
 
 @pytest.mark.parametrize("text", ["paper", "farama", "farama:obsk=5", "paper:obsk=0,routing=joint"])
-def test_variants_are_written_as_they_are_read(text: str) -> None:
-    assert str(Variant.read(text)) == text
-    assert Variant.read(str(Variant.read(text))) == Variant.read(text)
+def test_variants_are_written_as_they_are_parsed(text: str) -> None:
+    assert str(Variant.parse(text)) == text
+    assert Variant.parse(str(Variant.parse(text))) == Variant.parse(text)
 
 
-def test_variants_need_not_say_what_is_usual() -> None:
-    assert str(Variant.read("paper:obsk=5,backend=native")) == "paper"
-    assert Variant.read("farama") == Variant("farama", 1, "joint", "native")
+def test_default_options_are_not_written() -> None:
+    assert str(Variant.parse("paper:obsk=5,backend=native")) == "paper"
+    assert Variant.parse("farama") == Variant("farama", 1, "joint", "native")
 
 
-# Ends and beginnings.
+# Ends and starts of episodes.
 
 
 @pytest.mark.parametrize(("name", "variant"), [("Hopper-3x1", "paper"), ("Humanoid-9p8", "farama"),
                                                ("Pusher-3p", "farama")])  # fmt: skip
-def test_episodes_begin_again(name: str, variant: str) -> None:
-    """`obs` is the new episode's first, `final_obs` the old one's last, and nobody else notices."""
+def test_episodes_restart(name: str, variant: str) -> None:
+    """`obs` starts the new episode, `final_obs` ends the old one; others are unaffected."""
     env, fresh = make(name, variant, 6), make(name, variant, 6)
     rng, ends = np.random.default_rng(5), 0
     state, now = env.reset(KEY)
@@ -322,24 +331,24 @@ def test_episodes_begin_again(name: str, variant: str) -> None:
             assert (now.obs[i] != now.final_obs[i]).any() and (
                 now.state[i] != now.final_state[i]
             ).any()
-            first = place(fresh, env._moment["qpos"][i], env._moment["qvel"][i])
-            same(rows((state.physics, state.gauge), i), rows((first.physics, first.gauge), 0))
-            observation = fresh._see(fresh._moment)
+            first = place(fresh, env.simulation.fields["qpos"][i], env.simulation.fields["qvel"][i])
+            same(rows((state.physics, state.progress), i), rows((first.physics, first.progress), 0))
+            observation = fresh.observe(fresh.simulation.fields)
             same(rows((now.obs, now.state), i), rows(observation, 0))
     assert ends >= 6
 
 
 @pytest.mark.parametrize(("name", "variant"), [("Hopper-3x1", "paper"), ("Ant-2x4", "farama"),
                                                ("Pusher-3p", "farama")])  # fmt: skip
-def test_a_rollout_is_its_steps(name: str, variant: str) -> None:
-    """Judged in bulk or step by step, through ends and in mid-episode: the same."""
+def test_a_rollout_equals_its_steps(name: str, variant: str) -> None:
+    """In bulk or step by step, across ends and within episodes."""
     env, rng = make(name, variant, 3), np.random.default_rng(7)
     state, now = env.reset(KEY)
-    limit = env.world.robot.limit
+    limit = env.task.body.max_episode_steps
     state = state._replace(time=np.array([0, limit - 60, limit - 10]))
     actions = [draw(rng, env) for _ in range(110)]
-    half, first = env.roll(state, now, lambda t, *_: actions[t], 40)
-    whole, rest = env.roll(half, last(first), lambda t, *_: actions[40 + t], 70)
+    half, first = env.rollout(state, now, lambda t, *_: actions[t], 40)
+    whole, rest = env.rollout(half, last(first), lambda t, *_: actions[40 + t], 70)
     seen, ends = [now], 0
     for action in actions:
         state, now = env.step(state, action)
@@ -349,7 +358,7 @@ def test_a_rollout_is_its_steps(name: str, variant: str) -> None:
     same(whole, state)
     rolled = [np.concatenate([x, y[1:]]) for x, y in zip(first, rest, strict=True)]
     for mine, wanted in zip(rolled, map(np.stack, zip(*seen, strict=True)), strict=True):
-        # Means of many vectors at once may be rounded otherwise than those of a few.
+        # Means of many vectors at once may be rounded differently than those of a few.
         np.testing.assert_allclose(mine, wanted, rtol=1e-12, atol=1e-12)
     same(last(rest), now)
 
@@ -374,15 +383,15 @@ def test_time_limits(name: str, profile: str) -> None:
     assert not after.terminated.any() and state.time.tolist() == [0, 2]
 
 
-def test_the_paper_plays_the_reacher_for_a_thousand_steps() -> None:
+def test_episodes_of_the_papers_reacher_last_a_thousand_steps() -> None:
     env = make("Reacher-2x1")
     state, _ = env.reset(KEY)
     _, seen = run(env, state, 1001)
     assert [t for t, step in enumerate(seen) if step.truncated[0]] == [999]
 
 
-def test_failing_in_the_last_step_is_failing() -> None:
-    """Nothing follows a fall, also at the time limit."""
+def test_failing_in_the_last_step_terminates() -> None:
+    """A failure terminates the episode, also at the time limit."""
     env = make("Hopper-3x1")
     tilted = np.array([0, 1.25, 0.3, 0, 0, 0])
     state = place(env, tilted, np.zeros(6))._replace(time=np.array([999]))
@@ -390,8 +399,10 @@ def test_failing_in_the_last_step_is_failing() -> None:
     assert timestep.terminated[0] and not timestep.truncated[0] and timestep.episode_start[0]
 
 
-def first_of_second_episode(env: Native, state: Simulations, actions: np.ndarray) -> np.ndarray:
-    """What is seen when the first environment begins its second episode."""
+def first_of_second_episode(
+    env: NativeVecEnv, state: NativeState, actions: np.ndarray
+) -> np.ndarray:
+    """The first observation of the second episode of the first environment."""
     for action in actions:
         state, timestep = env.step(state, action)
         if timestep.episode_start[0]:
@@ -399,8 +410,8 @@ def first_of_second_episode(env: Native, state: Simulations, actions: np.ndarray
     raise AssertionError("no episode ended")
 
 
-def test_the_stream_decides_how_an_episode_begins() -> None:
-    """Not what was played before it."""
+def test_the_stream_determines_initial_states() -> None:
+    """They do not depend on earlier actions."""
     env, rng = make("Hopper-3x1", envs=2), np.random.default_rng(0)
     state, _ = env.reset(KEY)
     wild = [draw(rng, env) for _ in range(200)]
@@ -408,9 +419,9 @@ def test_the_stream_decides_how_an_episode_begins() -> None:
     same(*(first_of_second_episode(env, state, np.array(a)) for a in (wild, calm)))
 
 
-@pytest.mark.parametrize(("name", "variant"), [("Hopper-3x1", "paper"), FELT])
+@pytest.mark.parametrize(("name", "variant"), [("Hopper-3x1", "paper"), WITH_FORCES])
 def test_streams(name: str, variant: str) -> None:
-    """An environment of a key is the same whatever other keys are in the batch."""
+    """The environments of a key do not depend on the other keys of the batch."""
     keys = jax.random.split(jax.random.key(9), 3)
     together, alone, rng = make(name, variant, 6), make(name, variant, 2), np.random.default_rng(1)
     actions = [draw(rng, alone) for _ in range(40)]
@@ -427,8 +438,8 @@ def test_streams(name: str, variant: str) -> None:
             same(rows(all_of_them, 2 * j, 2 * j + 1), (own, now))
 
 
-def test_nobody_begins_alike() -> None:
-    """Other environments, episodes and keys begin elsewhere; the same ones in the same place."""
+def test_initial_states_differ() -> None:
+    """Between environments, episodes and keys; the same key gives the same ones."""
     env = make("Hopper-3x1", envs=8)
     starts = []
     for numbers in ([0, 0], [0, 1], [1, 0]):
@@ -443,15 +454,17 @@ def test_nobody_begins_alike() -> None:
     same(env.reset(KEY), env.reset(KEY))
 
 
-# The same numbers again.
+# Reproducibility.
 
 
-@pytest.mark.parametrize(("name", "variant"), [("Walker2d-2x3", "paper"), FELT])
-def test_threads_do_not_matter(name: str, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One, two, or as many as the environment variable says: the same bits, resets included."""
+@pytest.mark.parametrize(("name", "variant"), [("Walker2d-2x3", "paper"), WITH_FORCES])
+def test_results_do_not_depend_on_threads(
+    name: str, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One, two, or the number of the environment variable: the same bits, resets included."""
     monkeypatch.setenv("FP3O_THREADS", "2")
     envs = [make(name, variant, 9, threads=count) for count in (1, 2, None)]
-    assert [env._batch.nthread for env in envs] == [1, 2, 2]
+    assert [env.simulation.batch.nthread for env in envs] == [1, 2, 2]
     states, _ = zip(*(env.reset(KEY) for env in envs), strict=True)
     if name.startswith("Ant"):  # some fail
         physics = states[0].physics.copy()
@@ -460,37 +473,37 @@ def test_threads_do_not_matter(name: str, variant: str, monkeypatch: pytest.Monk
     rng, ends = np.random.default_rng(2), 0
     for _ in range(200 if name.startswith("Walker") else 60):
         action = draw(rng, envs[0])
-        states, seen = zip(*map(Native.step, envs, states, [action] * 3), strict=True)
+        states, seen = zip(*map(NativeVecEnv.step, envs, states, [action] * 3), strict=True)
         same((states[0], seen[0]), (states[1], seen[1]))
         same((states[0], seen[0]), (states[2], seen[2]))
-        ends += int(seen[0].start.sum())
+        ends += int(seen[0].episode_start.sum())
     assert ends > 3
 
 
 def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread has too little to do; what makes no sense is refused."""
+    """No thread has too few simulations; invalid numbers are refused."""
     monkeypatch.setenv("FP3O_THREADS", "3")
     assert [default_threads(envs) for envs in (1, 2, 3, 5, 100)] == [1, 1, 2, 3, 3]
     monkeypatch.delenv("FP3O_THREADS")
     assert default_threads(1) == 1 and default_threads(10_000) >= 1
     for wrong in ("abc", "0", "-1", "1.5"):
         monkeypatch.setenv("FP3O_THREADS", wrong)
-        with pytest.raises(ValueError, match=f"FP3O_THREADS must be a whole number.*'{wrong}'"):
+        with pytest.raises(ValueError, match=f"FP3O_THREADS must be a positive integer.*'{wrong}'"):
             make("Hopper-3x1", threads=None)
 
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [("Hopper-3x1", "paper"), ("Reacher-2x1", "paper"), ("HalfCheetah-6x1", "farama"), FELT,
+    [("Hopper-3x1", "paper"), ("Reacher-2x1", "paper"), ("HalfCheetah-6x1", "farama"), WITH_FORCES,
      ("Humanoid-9p8", "farama"), ("CoupledHalfCheetah-1p1", "farama"), ("Pusher-3p", "farama")],
 )  # fmt: skip
-def test_a_saved_state_goes_on_exactly(name: str, variant: str) -> None:
-    """In another process too: the numbers are all there is."""
+def test_a_saved_state_continues_exactly(name: str, variant: str) -> None:
+    """In another process too: the state consists of its arrays."""
     env = make(name, variant, 3)
     state, _ = run(env, env.reset(KEY)[0], 17, seed=1)
     kept = jax.tree.map(np.copy, state)
     wanted = run(env, state, 40, seed=2)
-    same(state, kept)  # what was handed out is not touched
+    same(state, kept)  # a returned state is not modified
     stored = from_arrays(make(name, variant, 3).reset(jax.random.key(5))[0], to_arrays(kept))
     for saved in (kept, stored):
         fresh = make(name, variant, 3)
@@ -501,8 +514,8 @@ def test_a_saved_state_goes_on_exactly(name: str, variant: str) -> None:
 
 
 def test_results_are_not_overwritten() -> None:
-    """What an earlier step gave stays as it was."""
-    env = make(*FELT, 3)
+    """Results of earlier steps are not modified."""
+    env = make(*WITH_FORCES, 3)
     state, first = env.reset(KEY)
     kept = jax.tree.map(np.copy, (state, first))
     _, seen = run(env, state, 1)
@@ -512,12 +525,12 @@ def test_results_are_not_overwritten() -> None:
     same(seen, later)
 
 
-# What goes wrong.
+# Errors.
 
 
 @pytest.mark.parametrize(("name", "profile"), TASKS)
 def test_huge_actions(name: str, profile: str) -> None:
-    """Motors have limits: the numbers stay finite, only the effort is expensive."""
+    """Actuators have limits: all numbers stay finite."""
     env = make(name, profile, 2, dtype=np.float32)
     state, _ = env.reset(KEY)
     rng = np.random.default_rng(6)
@@ -526,8 +539,8 @@ def test_huge_actions(name: str, profile: str) -> None:
         assert all(np.isfinite(x).all() for x in timestep)
 
 
-def test_actions_that_are_no_numbers() -> None:
-    """Refused by the agent's number; what stands in the padding does not matter."""
+def test_non_finite_actions() -> None:
+    """Refused with the agent's index; padding does not matter."""
     env = make("Pusher-3p", "farama", 2)
     state, _ = env.reset(KEY)
     for wrong in (np.nan, np.inf):
@@ -541,8 +554,8 @@ def test_actions_that_are_no_numbers() -> None:
     same(env.step(state, action), wanted)
 
 
-def spoil(env: Native, state: Simulations, which: int, value: float) -> Simulations:
-    """Give the joints of one environment an absurd speed."""
+def spoil(env: NativeVecEnv, state: NativeState, which: int, value: float) -> NativeState:
+    """Set the velocities of one environment."""
     physics = state.physics.copy()
     physics[which, velocities(env)] = value
     return state._replace(physics=physics)
@@ -550,17 +563,17 @@ def spoil(env: Native, state: Simulations, which: int, value: float) -> Simulati
 
 @pytest.mark.parametrize("value", [1e12, np.nan])
 @pytest.mark.parametrize(
-    ("name", "variant"), [("HalfCheetah-6x1", "paper"), ("Hopper-3x1", "paper"), FELT]
+    ("name", "variant"), [("HalfCheetah-6x1", "paper"), ("Hopper-3x1", "paper"), WITH_FORCES]
 )
 def test_a_simulation_that_diverges(name: str, variant: str, value: float) -> None:
-    """Its episode ends with a warning, each time it happens; the others go on as if alone."""
+    """Its episode ends with a warning each time; other environments are unaffected."""
     env, calm = make(name, variant, 4), make(name, variant, 4)
     others, rng = (0, 1, 3), np.random.default_rng(8)
     state, _ = env.reset(KEY)
-    quiet, _ = calm.reset(KEY)
+    undisturbed, _ = calm.reset(KEY)
     for t in range(12):
         action = draw(rng, env, 0.1)
-        quiet, expected = calm.step(quiet, action)
+        undisturbed, expected = calm.step(undisturbed, action)
         if t in (3, 4, 8):
             state = spoil(env, state, 2, value)
             with pytest.warns(RuntimeWarning, match=rf"{name}:{variant}.*1 of 4.*number 2"):
@@ -571,7 +584,7 @@ def test_a_simulation_that_diverges(name: str, variant: str, value: float) -> No
             state, now = env.step(state, action)  # a warning here would be an error
             assert not now.episode_start[2]
         assert all(np.isfinite(x).all() for x in now)
-        same(rows((state, now), *others), rows((quiet, expected), *others))
+        same(rows((state, now), *others), rows((undisturbed, expected), *others))
     assert state.episode.tolist() == [1, 1, 4, 1] and state.time.tolist() == [12, 12, 3, 12]
 
 
@@ -585,12 +598,12 @@ def test_a_simulation_that_diverges(name: str, variant: str, value: float) -> No
          [24, -86, 388, 70, 280, 219, -447, -319, 224, 80, -285, 244, 162, -43]),
     ],
 )  # fmt: skip
-def test_a_simulation_that_diverges_in_the_very_end_of_a_step(
+def test_a_simulation_that_diverges_in_the_last_substep(
     name: str, variant: str, qvel: list[float]
 ) -> None:
-    """MuJoCo notices only when the next one begins; until then nothing absurd may come out."""
+    """MuJoCo notices in the next step only; nothing invalid may be returned until then."""
     env = make(name, variant, dtype=np.float32)
-    state = place(env, env.world.model.qpos0, np.array(qvel))
+    state = place(env, env.task.model.qpos0, np.array(qvel))
     with pytest.warns(RuntimeWarning, match="diverged in 1 of .*number 0"):
         state, now = env.step(state, np.zeros((1, *env.spec.actions.mask.shape)))
     assert now.terminated[0] and not now.reward.any()
@@ -603,14 +616,14 @@ def test_a_simulation_that_diverges_in_the_very_end_of_a_step(
     ("name", "variant", "message"),
     [
         ("Hoper-3x1", "paper", r"unknown body 'Hoper': did you mean 'Hopper'\?.*Walker2d"),
-        ("Hopper-3x2", "paper", r"Hopper cannot be split as '3x2': did you mean '3x1'\?.*1x3"),
-        ("Hopper", "paper", r"Hopper cannot be split as '': Known: 1x3, 3x1"),
+        ("Hopper-3x2", "paper", r"Hopper has no partition '3x2': did you mean '3x1'\?.*1x3"),
+        ("Hopper", "paper", r"Hopper has no partition '': Known: 1x3, 3x1"),
         ("Hopper-3x1", "papr", r"unknown variant 'papr': did you mean 'paper'\?.*farama"),
         ("Humanoid-9p8", "paper", r"Humanoid has no profile 'paper': .*farama"),
         ("Hopper-3x1", "paper:obks=2", r"unknown option 'obks'.*did you mean 'obsk'\?"),
-        ("Hopper-3x1", "paper:obsk=x", r"obsk cannot be 'x' in 'paper:obsk=x'"),
-        ("Hopper-3x1", "paper:obsk=-1", r"obsk cannot be '-1'"),
-        ("Hopper-3x1", "paper:obsk", r"obsk cannot be ''"),
+        ("Hopper-3x1", "paper:obsk=x", r"obsk must be an integer.*'x' in 'paper:obsk=x'"),
+        ("Hopper-3x1", "paper:obsk=-1", r"obsk must be an integer of at least 0, got -1"),
+        ("Hopper-3x1", "paper:obsk", r"unknown variant 'paper:obsk': did you mean 'paper'"),
         ("Hopper-3x1", "paper:routing=joints", r"routing cannot be 'joints'.*did you mean 'joint'"),
         ("Hopper-3x1", "paper:backend=nativ", r"backend cannot be 'nativ'.*did you mean 'native'"),
         ("ManyagentSwimmer-8", "paper", r"AGENTSxSEGMENTS, for example 4x2, got '8'"),
@@ -618,7 +631,7 @@ def test_a_simulation_that_diverges_in_the_very_end_of_a_step(
         ("ManyagentSwimmer-1x1", "paper", r"at least 2 segments, got 1"),
     ],
 )
-def test_what_is_not_known_is_refused(name: str, variant: str, message: str) -> None:
-    """With what was probably meant."""
+def test_unknown_names_are_refused(name: str, variant: str, message: str) -> None:
+    """With the nearest match."""
     with pytest.raises(ValueError, match=message):
-        world(name, variant)
+        body_task(name, variant)

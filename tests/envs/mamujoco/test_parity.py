@@ -1,4 +1,4 @@
-"""The `farama` profile against the gymnasium-robotics package, number by number."""
+"""The `farama` profile equals gymnasium-robotics in every number."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mamujoco_paper import place
 
-from fp3o.envs.mamujoco.native import Native, Simulations
-from fp3o.envs.mamujoco.task import world
+from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
+from fp3o.envs.mamujoco.task import body_task
 from fp3o.types import TimeStep
 
 gymnasium = pytest.importorskip("gymnasium", reason="the comparison needs the other package")
@@ -34,7 +34,7 @@ SINGLE = {
     "Ant": 8, "HalfCheetah": 6, "Hopper": 3, "Humanoid": 17, "HumanoidStandup": 17, "Reacher": 2,
     "Swimmer": 2, "Pusher": 7, "Walker2d": 6, "InvertedPendulum": 1, "InvertedDoublePendulum": 1,
 }  # fmt: skip
-"""Bodies that one agent can drive, and their motors."""
+"""Bodies that one agent can control, and their numbers of actuators."""
 CASES = (
     [(body, conf, 1) for body, conf in TEAMS]
     + [(body, None, None) for body in SINGLE]
@@ -45,12 +45,12 @@ CASES = (
        ("ManySegmentAnt", "3x1", 0), ("ManySegmentAnt", "4x1", 5)]
 )  # fmt: skip
 
-pytestmark = pytest.mark.usefixtures("somewhere_else")
+pytestmark = pytest.mark.usefixtures("temporary_folder")
 
 
 @pytest.fixture
-def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MuJoCo writes its warnings to a file where it runs; the cheetah's file causes one."""
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes warnings to a file in the current folder; the cheetah's file causes one."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -59,10 +59,10 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-9) -> None:
 
 
 class Pair(NamedTuple):
-    """The package's environment and ours."""
+    """An environment of gymnasium-robotics and ours."""
 
     peer: Any
-    env: Native
+    env: NativeVecEnv
 
     def agents(self) -> list[str]:
         return self.peer.possible_agents
@@ -70,8 +70,8 @@ class Pair(NamedTuple):
     def base(self) -> Any:
         return self.peer.single_agent_env.unwrapped
 
-    def begin(self, seed: int, speed_up: float = 0.0) -> Simulations:
-        """An episode as the package begins it, ours put into the same position."""
+    def start(self, seed: int, speed_up: float = 0.0) -> NativeState:
+        """Start an episode in gymnasium-robotics, and set ours to the same state."""
         self.peer.reset(seed=seed)
         base = self.base()
         qpos, qvel = base.data.qpos.copy(), base.data.qvel.copy()
@@ -80,10 +80,10 @@ class Pair(NamedTuple):
             mujoco.mj_resetData(base.model, base.data)
             base.set_state(qpos, qvel)
         state = place(self.env, qpos, qvel)
-        check(self, *self.env._see(self.env._moment), self.peer._get_obs())
+        check(self, *self.env.observe(self.env.simulation.fields), self.peer._get_obs())
         return state
 
-    def step(self, state: Simulations, rng: np.random.Generator) -> Any:
+    def step(self, state: NativeState, rng: np.random.Generator) -> Any:
         """The same random actions, some beyond the limits, for both."""
         sizes = self.env.spec.actions.mask.sum(1)
         drawn = [rng.uniform(-1.2, 1.2, size) for size in sizes]
@@ -99,28 +99,28 @@ def make(body: str, conf: str | None, reach: int | None, folder: Path) -> Pair:
     gym_env = segmented(body, conf, folder) if conf and body.startswith("ManySegment") else None
     peer = mamujoco.parallel_env(body, conf, agent_obsk=reach, gym_env=gym_env)
     if conf is not None:
-        # Two joints of the pusher have one name. The package then orders them by their addresses.
+        # Two joints of the pusher have one name; gymnasium-robotics orders them by address.
         order = lambda node: (node.label, node.act_ids)  # noqa: E731
         peer.k_dicts = [
             {k: sorted(nodes, key=order) for k, nodes in found.items()} for found in peer.k_dicts
         ]
     name = f"{body}-{conf or f'1x{SINGLE[body]}'}"
     variant = "farama" if reach is None else f"farama:obsk={reach}"
-    return Pair(peer, Native(world(name, variant), 1, threads=1, dtype=np.float64))
+    return Pair(peer, NativeVecEnv(body_task(name, variant), 1, threads=1, dtype=np.float64))
 
 
 def segmented(body: str, conf: str, folder: Path) -> Any:
-    """A body of the package's own generator; the package would write it into its own folder."""
+    """A body from the generator of gymnasium-robotics, written to a folder."""
     agents, each = map(int, conf.split("x"))
-    kind = body.removeprefix("ManySegment")
-    generator = getattr(mamujoco, f"many_segment_{kind.lower()}")
+    name = body.removeprefix("ManySegment")
+    generator = getattr(mamujoco, f"many_segment_{name.lower()}")
     path = folder / "body.xml"
     generator.gen_asset(n_segs=agents * each, asset_path=str(path))
-    return gymnasium.make(f"{kind}-v5", xml_file=str(path))
+    return gymnasium.make(f"{name}-v5", xml_file=str(path))
 
 
 def check(pair: Pair, obs: np.ndarray, state: np.ndarray, seen: dict[str, np.ndarray]) -> None:
-    """Every agent sees the same, padded with zeros; the state is that of the package."""
+    """Observations, padded with zeros, and states are those of gymnasium-robotics."""
     rows = [seen[name] for name in pair.agents()]
     widest = max(map(len, rows))
     wanted = [[*row, *[0.0] * (widest - len(row))] for row in rows]
@@ -128,8 +128,8 @@ def check(pair: Pair, obs: np.ndarray, state: np.ndarray, seen: dict[str, np.nda
     close(state, [[pair.peer.state()] * len(rows)])
 
 
-def check_outcome(pair: Pair, ours: TimeStep, theirs: Any) -> tuple[bool, bool]:
-    """Rewards and ends; whether the episode was terminated, or cut."""
+def check_step(pair: Pair, ours: TimeStep, theirs: Any) -> tuple[bool, bool]:
+    """Rewards and ends are equal; whether the episode was terminated or truncated."""
     seen, reward, terminated, truncated, _ = theirs
     check(pair, np.asarray(ours.final_obs), np.asarray(ours.final_state), seen)
     close(ours.reward[0], [reward[a] for a in pair.agents()])
@@ -145,38 +145,39 @@ def check_outcome(pair: Pair, ours: TimeStep, theirs: Any) -> tuple[bool, bool]:
 def test_equals_gymnasium_robotics(
     body: str, conf: str | None, reach: int | None, tmp_path: Path
 ) -> None:
-    """Observations, states, rewards and ends are the package's at every step."""
+    """Observations, states, rewards and ends at every step."""
     pair, rng = make(body, conf, reach, tmp_path), np.random.default_rng(7)
-    assert pair.env.world.robot.limit == pair.peer.single_agent_env.spec.max_episode_steps
-    state, terminated, truncated = pair.begin(seed=0), 0, 0
+    assert pair.env.task.body.max_episode_steps == pair.peer.single_agent_env.spec.max_episode_steps
+    state, terminated, truncated = pair.start(seed=0), 0, 0
     for t in range(STEPS):
         (state, ours), theirs = pair.step(state, rng)
-        failed, cut = check_outcome(pair, ours, theirs)
+        failed, cut = check_step(pair, ours, theirs)
         terminated, truncated = terminated + failed, truncated + cut
-        # Ants do not fail by themselves: they are thrown into the air.
+        # Ants do not fail by themselves; they get a vertical velocity.
         thrown = body in ANTS and t % 40 == 39
         if failed or cut or thrown:
-            state = pair.begin(seed=t, speed_up=4.0 * thrown)
+            state = pair.start(seed=t, speed_up=4.0 * thrown)
     assert (terminated > 0) == (body in FALLING + ANTS)
     assert truncated == STEPS // LIMITS.get(body, 1000)
 
 
-def test_fast_legs_are_seen_as_they_are(tmp_path: Path) -> None:
-    """The walker's state shows speeds within 10, its agents the whole speed."""
+def test_velocities_are_clipped_in_the_state_only(tmp_path: Path) -> None:
+    """The walker's state clips velocities at 10, its observations do not."""
     pair = make("Walker2d", "2x3", 1, tmp_path)
-    pair.begin(seed=0)
+    pair.start(seed=0)
     fast = np.full(9, 12.5)
     pair.base().set_state(pair.base().data.qpos.copy(), fast)
     place(pair.env, pair.base().data.qpos, fast)
-    obs, state = pair.env._see(pair.env._moment)
+    obs, state = pair.env.observe(pair.env.simulation.fields)
     check(pair, obs, state, pair.peer._get_obs())
     assert (obs == 12.5).any() and state.max() == 10.0
 
 
-class Twins:
-    """Two cheetahs tied together, on the package's file, in a plain loop.
+class CoupledCheetahs:
+    """Two coupled cheetahs on the file of gymnasium-robotics, in a plain loop.
 
-    The package itself cannot: it reads the band's Jacobian as a full matrix, which it is no more.
+    gymnasium-robotics itself fails: it reads the tendon's Jacobian as a full matrix, which newer
+    versions of MuJoCo do not provide.
     """
 
     def __init__(self) -> None:
@@ -194,7 +195,7 @@ class Twins:
         before = self.data.qpos[[0, 9]].copy()
         self.data.ctrl[:] = control
         for _ in range(5):
-            # What MuJoCo derives is that of the start of the last of these.
+            # Derived quantities belong to the start of the last substep.
             self.lagging = (self.data.qpos.copy(), self.data.qvel.copy())
             mujoco.mj_step(self.model, self.data)
         speed = (self.data.qpos[[0, 9]] - before) / 0.05
@@ -202,48 +203,50 @@ class Twins:
         return float(speed.mean() - np.mean(cost))
 
     def length(self, qpos: np.ndarray) -> float:
-        """The band reaches from one root to the other."""
+        """Length of the tendon from one root to the other."""
         self.scratch.qpos[:] = qpos
         mujoco.mj_kinematics(self.model, self.scratch)
         return float(
             np.linalg.norm(np.subtract(*(self.scratch.site(t).xpos for t in ("t0", "t1"))))
         )
 
-    def rope(self) -> np.ndarray:
-        """Slopes by x and z of both, by differences; the length and its speed."""
+    def tendon(self) -> np.ndarray:
+        """Finite differences by x and z of both; the length and its velocity."""
         qpos, qvel = self.lagging
         nudge = 1e-6 * np.eye(18)
         slope = [(self.length(qpos + d) - self.length(qpos - d)) / 2e-6 for d in nudge]
         return np.array([*np.take(slope, [0, 1, 9, 10]), self.length(qpos), slope @ qvel])
 
-    def see(self) -> tuple[list[Any], list[Any]]:
-        q, v, rope = self.data.qpos, self.data.qvel, self.rope()
+    def observe(self) -> tuple[list[Any], list[Any]]:
+        q, v, tendon = self.data.qpos, self.data.qvel, self.tendon()
         joint = lambda i: [q[i], v[i]]  # noqa: E731
-        # Feet, shins and thighs by name; the band is seen behind the first thigh.
-        near = [*joint(14), *joint(13), *joint(12), *rope, *joint(17), *joint(16), *joint(15)]
+        # Feet, shins and thighs by name; the tendon follows the first thigh.
+        near = [*joint(14), *joint(13), *joint(12), *tendon, *joint(17), *joint(16), *joint(15)]
         root = [q[2], q[1], q[11], q[10], v[0], v[2], v[1], v[9], v[11], v[10]]
-        return near + root, [*q[1:9], *q[10:18], *v, *rope]
+        return near + root, [*q[1:9], *q[10:18], *v, *tendon]
 
 
 @pytest.mark.parametrize("conf", ["1p1", "1x12"])
-def test_tied_cheetahs(conf: str) -> None:
-    """Physics, rewards and what is seen, the band included."""
-    env = Native(world(f"CoupledHalfCheetah-{conf}", "farama"), 1, threads=1, dtype=np.float64)
-    twins, rng, longest = Twins(), np.random.default_rng(3), 0.0
+def test_coupled_cheetahs(conf: str) -> None:
+    """Physics, rewards and observations, including the tendon."""
+    env = NativeVecEnv(
+        body_task(f"CoupledHalfCheetah-{conf}", "farama"), 1, threads=1, dtype=np.float64
+    )
+    cheetahs, rng, longest = CoupledCheetahs(), np.random.default_rng(3), 0.0
     qpos, qvel = rng.uniform(-0.1, 0.1, 18), 0.1 * rng.standard_normal(18)
-    qpos[9], qvel[[0, 9]] = 2.8, (-1.0, 1.0)  # drawn apart, until the band is tight
-    twins.place(qpos, qvel)
-    state = place(env, twins.data.qpos, twins.data.qvel)
+    qpos[9], qvel[[0, 9]] = 2.8, (-1.0, 1.0)  # far apart, so that the tendon is tight
+    cheetahs.place(qpos, qvel)
+    state = place(env, cheetahs.data.qpos, cheetahs.data.qvel)
     for t in range(STEPS):
         control = rng.uniform(-1.2, 1.2, 12)
-        wanted = twins.step(control)
-        longest = max(longest, float(twins.data.ten_length[0]))
+        wanted = cheetahs.step(control)
+        longest = max(longest, float(cheetahs.data.ten_length[0]))
         state, ours = env.step(state, control.reshape(1, env.spec.num_agents, -1))
-        close(env._moment["qpos"][0], twins.data.qpos)
-        close(env._moment["qvel"][0], twins.data.qvel)
+        close(env.simulation.fields["qpos"][0], cheetahs.data.qpos)
+        close(env.simulation.fields["qvel"][0], cheetahs.data.qvel)
         close(ours.reward[0], wanted)
         if t % 10 == 0:
-            seen, whole = twins.see()
+            seen, whole = cheetahs.observe()
             for row in np.asarray(ours.obs[0]):
                 close(row, whole if conf == "1x12" else seen, 1e-8)
             close(ours.state[0, 0], whole, 1e-8)

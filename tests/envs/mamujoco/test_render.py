@@ -1,7 +1,7 @@
-"""Pictures of MuJoCo scenes: rays against brute force, colours, camera, floor."""
+"""Images of MuJoCo models: rays against brute force, colours, camera, floor."""
 
 # pyright: reportAttributeAccessIssue=false
-# The names of mujoco are compiled; there are no stubs for them.
+# MuJoCo has no type stubs.
 
 import importlib.util
 import re
@@ -14,9 +14,19 @@ import mujoco
 import numpy as np
 import pytest
 
-from fp3o.envs.mamujoco.camera import aim, pose, shot, solids
-from fp3o.envs.mamujoco.raycast import ENTER, Camera, Shape, enter, normals, paint, shadow
-from fp3o.envs.mamujoco.render import AGENTS, BODY, GOAL, STAGE, STRIP, THING, colours, picture
+from fp3o.envs.mamujoco.camera import camera_setup, geom_shapes, place_camera, pose
+from fp3o.envs.mamujoco.raycast import Camera, draw_shapes, shadow_mask
+from fp3o.envs.mamujoco.render import (
+    AGENT_PALETTE,
+    FIXED_COLOUR,
+    GOAL_COLOUR,
+    OBJECT_COLOUR,
+    PASSIVE_COLOUR,
+    geom_colours,
+    render_model,
+)
+from fp3o.envs.mamujoco.shapes import INTERSECTIONS, Shape, intersect, surface_normals
+from fp3o.envs.rendering import STRIP
 
 FILES = (
     "ant", "half_cheetah", "hopper", "humanoid", "humanoidstandup", "inverted_double_pendulum",
@@ -41,7 +51,7 @@ MADE = {
         </body></worldbody><tendon><spatial width=".08"><site site="a"/><site site="b"/></spatial>
         </tendon><actuator><motor joint="a"/><motor joint="b"/></actuator></mujoco>""",
 }
-"""A swimmer of 16 links, and two sledges on one rope."""
+"""A swimmer of 16 links, and two sliding bodies tied together."""
 
 
 @cache
@@ -51,7 +61,7 @@ def load(name: str) -> mujoco.MjModel:
     found = importlib.util.find_spec("gymnasium")
     assert found is not None and found.origin is not None
     path = Path(found.origin).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
-    # MuJoCo would log, in a file where the tests run, that this attribute is going away.
+    # MuJoCo would write to a file that this attribute is deprecated.
     return mujoco.MjModel.from_xml_string(re.sub(r'settotalmass="\d+"', "", path.read_text()))
 
 
@@ -60,17 +70,17 @@ def joints(model: mujoco.MjModel, *names: str) -> list[int]:
 
 
 def split(model: mujoco.MjModel, agents: int) -> list[list[int]]:
-    """The motors in turn, as evenly as possible."""
+    """Consecutive actuators, as evenly as possible."""
     return [part.tolist() for part in np.array_split(model.actuator_trnid[:, 0], agents)]
 
 
 def team(name: str, agents: int = 6) -> tuple[mujoco.MjModel, np.ndarray]:
     model = load(name)
-    return model, colours(model, split(model, min(agents, model.nu)))
+    return model, geom_colours(model, split(model, min(agents, model.nu)))
 
 
 def bent(model: mujoco.MjModel) -> np.ndarray:
-    """The first pose, with everything that has a motor turned a little."""
+    """The initial pose with small rotations of all actuated joints."""
     turned, noise = np.zeros(model.nv), np.random.default_rng(0).uniform(-0.3, 0.3, model.nu)
     turned[model.jnt_dofadr[model.actuator_trnid[:, 0]]] = noise
     qpos = model.qpos0.copy()
@@ -78,22 +88,22 @@ def bent(model: mujoco.MjModel) -> np.ndarray:
     return qpos
 
 
-def eye(model: mujoco.MjModel, qpos: np.ndarray, hues: np.ndarray) -> tuple[Camera, list[Shape]]:
+def view(model: mujoco.MjModel, qpos: np.ndarray, hues: np.ndarray) -> tuple[Camera, list[Shape]]:
     data = pose(model, qpos)
-    shapes = solids(model, data, hues)
-    return aim(model, data, shapes, (480, 320 - STRIP)), shapes
+    shapes = geom_shapes(model, data, hues)
+    return place_camera(model, data, shapes, (480, 320 - STRIP)), shapes
 
 
-def pixels(camera: Camera, places: np.ndarray) -> np.ndarray:
-    """Rows and columns, `(n, 2)`, at which a camera sees places."""
-    x, y, ahead = camera.axes @ (places - camera.place).T
+def pixels(camera: Camera, positions: np.ndarray) -> np.ndarray:
+    """Rows and columns of positions in the image, `(n, 2)`."""
+    x, y, ahead = camera.axes @ (positions - camera.position).T
     across, down = x / ahead / camera.slope[0], -y / ahead / camera.slope[1]
     columns, rows = camera.size
     return np.stack([(1 + down) * rows / 2, (1 + across) * columns / 2], 1)
 
 
 def like(image: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    """Which pixels have this hue, in light or in shade, and not a lesser one."""
+    """Pixels of this hue and sufficient saturation, in light or shade."""
     image = image.astype(float) / 255
     grey, own = image.mean(-1, keepdims=True), colour - colour.mean()
     tint = image - grey
@@ -115,23 +125,25 @@ SIZES = {
 }  # fmt: skip
 
 
-def solid(kind: str, place: tuple[float, float, float] = (0, 0, 0), hue: int = 0) -> Shape:
-    return Shape(kind, np.array(SIZES[kind]), np.array(place, float), np.eye(3), AGENTS[hue])
+def make_shape(name: str, position: tuple[float, float, float] = (0, 0, 0), hue: int = 0) -> Shape:
+    return Shape(
+        name, np.array(SIZES[name]), np.array(position, float), np.eye(3), AGENT_PALETTE[hue]
+    )
 
 
-@pytest.mark.parametrize("kind", ENTER)
-def test_rays_enter_where_a_walk_along_them_first_gets_inside(kind: str) -> None:
-    rng, shape = np.random.default_rng(1), solid(kind)
+@pytest.mark.parametrize("name", INTERSECTIONS)
+def test_intersections_equal_a_search_along_the_ray(name: str) -> None:
+    rng, shape = np.random.default_rng(1), make_shape(name)
     start = rng.normal(size=(400, 3))
     start *= 3 / np.linalg.norm(start, axis=1, keepdims=True)
     ray = rng.uniform(-0.8, 0.8, (400, 3)) - start
     ray[:3] = -start[:3] * [[1, 0, 0], [0, 1, 0], [0, 0, 1]]  # along the axes, too
     start[:3] = -ray[:3]
     steps = np.linspace(0, 2, 8001)
-    walk = INSIDE[kind](start[:, None] + steps[:, None] * ray[:, None], shape.size)
+    walk = INSIDE[name](start[:, None] + steps[:, None] * ray[:, None], shape.size)
     first = np.where(walk.any(1), steps[walk.argmax(1)], np.inf)
-    at = enter(shape, start.T.astype(np.float32), ray.T.astype(np.float32))
-    surely = (walk.sum(1) > 40) | ~walk.any(1)  # not those that only graze it
+    at = intersect(shape, start.T.astype(np.float32), ray.T.astype(np.float32))
+    surely = (walk.sum(1) > 40) | ~walk.any(1)  # without rays that only graze it
     assert 0.3 < np.isfinite(at[surely]).mean() < 0.95 and surely.mean() > 0.9
     grazes = np.isfinite(at) & ~np.isfinite(first)
     assert grazes.mean() < 0.02
@@ -139,10 +151,10 @@ def test_rays_enter_where_a_walk_along_them_first_gets_inside(kind: str) -> None
 
     hit = np.isfinite(at)
     points = (start + np.where(hit, at, 0)[:, None] * ray)[hit]
-    out = normals(shape, points.T.astype(np.float32)).T
+    out = surface_normals(shape, points.T.astype(np.float32)).T
     assert np.allclose(np.linalg.norm(out, axis=1), 1, atol=1e-5)
-    assert not INSIDE[kind](points + 2e-3 * out, shape.size).any()
-    assert INSIDE[kind](points - 2e-3 * out, shape.size).mean() > 0.98  # but at a sharp edge
+    assert not INSIDE[name](points + 2e-3 * out, shape.size).any()
+    assert INSIDE[name](points - 2e-3 * out, shape.size).mean() > 0.98  # except at a sharp edge
     assert ((out * ray[hit]).sum(1) < 1e-3).all()
 
 
@@ -152,130 +164,140 @@ def above() -> Camera:
     return Camera(np.array([0, 0, 4.0]), axes, (0.75, 0.5), (120, 80), 4.0)
 
 
-def test_nearer_solids_hide_others_and_the_floor_hides_what_is_below() -> None:
-    camera, scene = above(), np.ones((80, 120, 3), np.float32)
-    paint(scene, [solid("box"), solid("ball", (0, 0, 1.5), 1), solid("box", (1, 0, -2), 2)], camera)
-    image = (scene * 255).astype(np.uint8)
-    assert like(image, AGENTS[1])[40, 60]
-    assert like(image, AGENTS[0]).any()
-    assert not like(image, AGENTS[2]).any()
+def test_nearer_shapes_hide_others_and_the_floor_hides_what_is_below() -> None:
+    camera, image = above(), np.ones((80, 120, 3), np.float32)
+    shapes = make_shape("box"), make_shape("ball", (0, 0, 1.5), 1), make_shape("box", (1, 0, -2), 2)
+    draw_shapes(image, shapes, camera)
+    image = (image * 255).astype(np.uint8)
+    assert like(image, AGENT_PALETTE[1])[40, 60]
+    assert like(image, AGENT_PALETTE[0]).any()
+    assert not like(image, AGENT_PALETTE[2]).any()
 
 
 @pytest.mark.parametrize("turn", [(0, 1, 2), (2, 0, 1)])
-def test_a_shadow_is_where_a_line_to_the_light_meets_the_solid(turn: tuple[int, ...]) -> None:
+def test_a_shadow_is_where_a_line_to_the_light_meets_the_shape(turn: tuple[int, ...]) -> None:
     camera = above()
-    ball = Shape("ball", np.full(3, 0.4), np.array([0.2, -0.1, 0.8]), np.eye(3)[list(turn)], BODY)
+    ball = Shape(
+        "ball", np.full(3, 0.4), np.array([0.2, -0.1, 0.8]), np.eye(3)[list(turn)], PASSIVE_COLOUR
+    )
     rows, columns = np.mgrid[:80, :120]
     x, y = ((columns + 0.5) / 60 - 1) * 3, (1 - (rows + 0.5) / 40) * 2
-    spots = np.stack([x, y, 0 * x], -1) - ball.place
+    spots = np.stack([x, y, 0 * x], -1) - ball.position
     along = spots @ camera.light
     apart = np.sqrt((spots**2).sum(-1) - along**2)
-    dark = shadow([ball], camera)
+    dark = shadow_mask([ball], camera)
     assert dark.any() and (dark == (apart < 0.4))[np.abs(apart - 0.4) > 1e-3].all()
 
 
-def test_geoms_have_the_colour_of_whose_joint_moves_them() -> None:
+def test_geoms_have_the_colour_of_the_agent_that_moves_them() -> None:
     model = load("ant")
     owned = [
         joints(model, f"hip_{a}", f"ankle_{a}", f"hip_{b}", f"ankle_{b}") for a, b in ("14", "23")
     ]
-    hues = colours(model, owned)
+    hues = geom_colours(model, owned)
     for geom, body in enumerate(model.geom_bodyid):
         mine = set(
             range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
         )
         agent = next((i for i, own in enumerate(owned) if mine & set(own)), None)
-        expected = STAGE if body == 0 else BODY if agent is None else AGENTS[agent]
+        expected = (
+            FIXED_COLOUR if body == 0 else PASSIVE_COLOUR if agent is None else AGENT_PALETTE[agent]
+        )
         assert np.array_equal(hues[geom], expected), model.geom(geom).name
     assert len(np.unique(hues, axis=0)) == 4
 
 
-def test_feet_without_joints_take_their_shins_colour_and_most_joints_decide() -> None:
+def test_bodies_without_joints_have_the_colour_of_their_parent() -> None:
     model = load("humanoid")
     lower = [
         j for j in range(1, model.njnt) if any(w in model.joint(j).name for w in ("hip", "knee"))
     ]
     upper = [j for j in range(1, model.njnt) if j not in lower]
-    hues = colours(model, [upper, lower])
-    told = {model.geom(g).name: hues[g] for g in range(model.ngeom)}
-    assert np.array_equal(told["left_foot"], AGENTS[1]) and np.array_equal(told["butt"], AGENTS[0])
-    assert np.array_equal(told["head"], BODY) and np.array_equal(told["right_hand"], AGENTS[0])
+    hues = geom_colours(model, [upper, lower])
+    by_name = {model.geom(g).name: hues[g] for g in range(model.ngeom)}
+    expected = {
+        "left_foot": AGENT_PALETTE[1], "butt": AGENT_PALETTE[0], "head": PASSIVE_COLOUR,
+        "right_hand": AGENT_PALETTE[0],
+    }  # fmt: skip
+    for name, hue in expected.items():
+        assert np.array_equal(by_name[name], hue)
     hips = joints(model, "right_hip_x", "right_hip_z")
     rest = [j for j in lower if j not in hips]
-    thigh = colours(model, [rest, hips])[model.geom("right_thigh1").id]
-    assert np.array_equal(thigh, AGENTS[1])
+    thigh = geom_colours(model, [rest, hips])[model.geom("right_thigh1").id]
+    assert np.array_equal(thigh, AGENT_PALETTE[1])
 
 
-def test_goals_and_things_to_push_can_be_told_apart() -> None:
+def test_goals_and_objects_are_distinguishable() -> None:
     model, hues = team("pusher_v5")
     body = lambda name: hues[model.geom_bodyid == model.body(name).id]  # noqa: E731
-    assert (body("goal") == GOAL).all() and (body("object") == THING).all()
+    assert (body("goal") == GOAL_COLOUR).all() and (body("object") == OBJECT_COLOUR).all()
     model, hues = team("reacher")
-    assert (hues[model.geom("target").id] == GOAL).all()
-    assert (hues[model.geom("sideN").id] == STAGE).all()
-    assert like(picture(model, model.qpos0, hues), GOAL).sum() > 20
+    assert (hues[model.geom("target").id] == GOAL_COLOUR).all()
+    assert (hues[model.geom("sideN").id] == FIXED_COLOUR).all()
+    assert like(render_model(model, model.qpos0, hues), GOAL_COLOUR).sum() > 20
 
 
 @pytest.mark.parametrize("name", ["half_cheetah", "swimmer", "eel", "reacher"])
-def test_limbs_are_seen_in_their_colour_where_the_camera_has_them(name: str) -> None:
+def test_limbs_are_drawn_in_their_colour(name: str) -> None:
     model, hues = team(name)
     qpos = bent(model)
-    image, (camera, shapes) = picture(model, qpos, hues), eye(model, qpos, hues)
-    for agent, hue in enumerate(AGENTS[: min(6, model.nu)]):
-        own = np.stack([shape.place for shape in shapes if np.array_equal(shape.colour, hue)])
+    image, (camera, shapes) = render_model(model, qpos, hues), view(model, qpos, hues)
+    for agent, hue in enumerate(AGENT_PALETTE[: min(6, model.nu)]):
+        own = np.stack([shape.position for shape in shapes if np.array_equal(shape.colour, hue)])
         rows, columns = pixels(camera, own).astype(int).T
         assert like(image, hue)[rows, columns].all(), agent
-    torso = [shape.place for shape in shapes if np.array_equal(shape.colour, BODY)][:1]
+    torso = [shape.position for shape in shapes if np.array_equal(shape.colour, PASSIVE_COLOUR)][:1]
     for row, column in pixels(camera, np.reshape(torso, (-1, 3))).astype(int):
-        assert not any(like(image, hue)[row, column] for hue in AGENTS[:6])
+        assert not any(like(image, hue)[row, column] for hue in AGENT_PALETTE[:6])
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_gives_a_picture_of_all_its_agents(name: str) -> None:
+def test_every_model_is_rendered_with_all_its_agents(name: str) -> None:
     model, hues = team(name, 2)
     qpos = bent(model)
-    image = picture(model, qpos, hues, "a caption")
+    image = render_model(model, qpos, hues, "a caption")
     assert image.shape == (320, 480, 3) and image.dtype == np.uint8 and image.std() > 5
-    for hue in AGENTS[: min(2, model.nu)]:
-        assert like(image, hue)[28:].sum() > 100  # in the scene, not only in the legend
-    camera, shapes = eye(model, qpos, hues)
-    cast = [shape.corners for shape, keep in zip(shapes, shot(model).cast, strict=True) if keep]
-    at = pixels(camera, np.concatenate(cast))
+    for hue in AGENT_PALETTE[: min(2, model.nu)]:
+        assert like(image, hue)[28:].sum() > 100  # below the legend
+    camera, shapes = view(model, qpos, hues)
+    framed = camera_setup(model).framed
+    corners = [shape.corners for shape, keep in zip(shapes, framed, strict=True) if keep]
+    at = pixels(camera, np.concatenate(corners))
     assert (at > 0).all() and (at < [320 - STRIP, 480]).all()
-    assert np.array_equal(image, picture(model, qpos, hues, "a caption"))
+    assert np.array_equal(image, render_model(model, qpos, hues, "a caption"))
 
 
-def test_a_picture_does_not_depend_on_what_was_drawn_before() -> None:
+def test_an_image_does_not_depend_on_earlier_ones() -> None:
     model, hues = team("ant")
-    late = picture(model, bent(model), hues)
-    shot.cache_clear()
-    assert np.array_equal(late, picture(model, bent(model), hues))
-    picture(model, model.qpos0, hues)
-    assert np.array_equal(late, picture(model, bent(model), hues))
+    late = render_model(model, bent(model), hues)
+    camera_setup.cache_clear()
+    assert np.array_equal(late, render_model(model, bent(model), hues))
+    render_model(model, model.qpos0, hues)
+    assert np.array_equal(late, render_model(model, bent(model), hues))
 
 
 @pytest.mark.parametrize("name", ["half_cheetah", "ant", "eel"])
-def test_the_floor_scrolls_under_a_robot_that_stays_in_the_middle(name: str) -> None:
+def test_the_camera_follows_the_robot(name: str) -> None:
     model, hues = team(name)
-    qpos, tile = bent(model), shot(model).tile
+    qpos, tile = bent(model), camera_setup(model).tile
 
     def moved(x: float) -> np.ndarray:
         there = qpos.copy()
         there[0] += x
-        return picture(model, there, hues).astype(int)
+        return render_model(model, there, hues).astype(int)
 
     here = moved(0.0)
     half = np.abs(moved(0.5 * tile) - here).max(-1)
     assert (half > 8).mean() > 0.05
-    limbs = np.any([like(here, hue) for hue in AGENTS[:6]], 0)
+    limbs = np.any([like(here, hue) for hue in AGENT_PALETTE[:6]], 0)
     assert (half[limbs] > 8).mean() < 0.2  # edges blend with the floor
-    for far in (2 * tile, 2e4 * tile):  # the pattern is back, and as sharp as at the start
+    for far in (2 * tile, 2e4 * tile):  # the pattern is periodic, and remains sharp
         assert (np.abs(moved(far) - here).max(-1) > 8).mean() < 2e-3
 
 
-def test_a_rope_is_drawn_between_its_sites() -> None:
+def test_a_tendon_is_drawn_between_its_sites() -> None:
     model, hues = team("yoked")
-    image, (camera, _) = picture(model, model.qpos0, hues), eye(model, model.qpos0, hues)
+    image, (camera, _) = render_model(model, model.qpos0, hues), view(model, model.qpos0, hues)
     (row, column), (floor, beside) = pixels(camera, np.array([[0, 0, 0.5], [0.6, 0, 0.5]])).astype(
         int
     )
@@ -284,11 +306,11 @@ def test_a_rope_is_drawn_between_its_sites() -> None:
 
 def test_captions_are_below_and_sizes_are_kept() -> None:
     model, hues = team("hopper")
-    plain, told = (picture(model, model.qpos0, hues, text) for text in ("", "step 7"))
-    changed = np.flatnonzero((plain != told).any((1, 2)))
+    plain, captioned = (render_model(model, model.qpos0, hues, text) for text in ("", "step 7"))
+    changed = np.flatnonzero((plain != captioned).any((1, 2)))
     assert changed.min() > 320 - STRIP
-    assert picture(model, model.qpos0, hues, "step 7", (200, 151)).shape == (151, 200, 3)
-    many = colours(load("humanoid"), split(load("humanoid"), 17))
+    assert render_model(model, model.qpos0, hues, "step 7", (200, 151)).shape == (151, 200, 3)
+    many = geom_colours(load("humanoid"), split(load("humanoid"), 17))
     assert len(np.unique(many, axis=0)) > 10
 
 
@@ -296,6 +318,6 @@ def test_invisible_geoms_are_left_out() -> None:
     model = load("pusher")
     hidden = np.flatnonzero(model.geom_rgba[:, 3] == 0)
     data, hues = pose(model, model.qpos0), np.random.default_rng(0).random((model.ngeom, 3))
-    shown = {tuple(shape.colour) for shape in solids(model, data, hues)}
+    shown = {tuple(shape.colour) for shape in geom_shapes(model, data, hues)}
     assert len(hidden) == 1 and tuple(hues[hidden[0]]) not in shown
-    assert len(shown) == model.ngeom - 2  # nor the floor
+    assert len(shown) == model.ngeom - 2  # without the floor

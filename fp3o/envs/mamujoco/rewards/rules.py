@@ -1,0 +1,63 @@
+"""`RewardRules`: the reward, failure condition and initial states of a task."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Fields = Mapping[str, Any]
+"""Fields of a simulation by their MuJoCo names: qpos, qvel, xpos, ..."""
+
+InitialState = Callable[[np.random.Generator, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+"""Random generator, qpos at rest and the number of velocities -> initial qpos and qvel."""
+
+
+class RewardInputs(NamedTuple):
+    """What a reward may depend on."""
+
+    fields: Fields
+    """The simulation after the step."""
+    before: Any
+    """The progress before the step."""
+    after: Any
+    """The progress after the step."""
+    action: Any
+    """The requested controls, before MuJoCo's limits."""
+    healthy: Any
+    """True where the body has not failed."""
+    step_seconds: float
+
+
+@dataclass(frozen=True)
+class RewardRules:
+    """The reward, failure condition and initial states of a task."""
+
+    progress: Callable[[Any, Fields], Any]
+    """The number whose change is rewarded: a position, or the distance to a goal."""
+    reward: Callable[[Any, RewardInputs], Any]
+    healthy: Callable[[Any, Fields], Any] | None
+    """False where the body has failed, which ends the episode; None: it cannot fail."""
+    initial_state: InitialState
+    field_names: tuple[str, ...] = ()
+    """Fields that progress, reward and healthy read besides qpos and qvel."""
+
+
+def noisy_start(scale: float, velocity: float | None = None, normal: bool = False) -> InitialState:
+    """The rest position with uniform noise; velocities uniform or normally distributed."""
+
+    def initial_state(
+        random: np.random.Generator, rest: np.ndarray, nv: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        qpos = rest + random.uniform(-scale, scale, rest.size)
+        if normal:
+            return qpos, scale * random.standard_normal(nv)
+        width = scale if velocity is None else velocity
+        return qpos, random.uniform(-width, width, nv)
+
+    return initial_state
+
+
+def all_finite(xp: Any, fields: Fields) -> Any:
+    """Whether all positions and velocities are finite."""
+    return xp.isfinite(fields["qpos"]).all(-1) & xp.isfinite(fields["qvel"]).all(-1)
