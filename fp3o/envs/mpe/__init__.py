@@ -1,1 +1,1 @@
-"""TODO."""
+"""Multi-agent particle environments: physics, scenarios, scripted policies, rendering, tasks."""

@@ -1,51 +1,74 @@
-"""Pictures of the particle tasks, drawn without a screen. Needs matplotlib, loaded when drawing."""
+"""Images of the particle tasks, drawn off-screen with matplotlib, which is imported when drawing."""
 
 from typing import Any
 
 import numpy as np
 
-from fp3o.envs.mpe.particles import LENGTH, NONE, Particle, Particles
-from fp3o.envs.rendering import ALERT, BLUE, GREEN, GRID, INK, ORANGE, PAPER, PURPLE, RED, TEAL
+from fp3o.envs.mpe.particles import EPISODE_STEPS, NONE, ParticleEnv, ParticleState
+from fp3o.envs.rendering import (
+    ALERT,
+    BLUE,
+    GREEN,
+    GRID,
+    INK,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    RED,
+    TEAL,
+    add_caption,
+    font,
+)
 
-COLOURS = (RED, GREEN, BLUE)
-"""Of the landmarks, and of the agents that are to reach them."""
+LANDMARK_COLOURS = (RED, GREEN, BLUE)
+"""Colours of the landmarks, and of the agents that have to reach them."""
 
-TEAM = (PURPLE, ORANGE, TEAL)
-"""Of agents without a goal of their own."""
+SPREAD_COLOURS = (PURPLE, ORANGE, TEAL)
+"""Colours of agents without a goal."""
 
-ALARM = ALERT
+BORDER, TIE, LANDMARK = "#bdb8ac", "#77736a", "#55524b"
+"""Colours of the border of the plane, of lines to landmarks, and of landmarks to cover."""
 
-SAYS = {
+DASHED = (0, (4, 3))
+
+_CAPTIONS = {
     "simple_reference": "each must reach its ring, which only the other one knows",
-    "simple_speaker_listener": "S sees which landmark is the goal and tells L to go there",
-    "simple_spread": "cover every landmark, touch nobody",
+    "simple_speaker_listener": "S observes which landmark is the goal and sends L there",
+    "simple_spread": "cover every landmark without collisions",
 }
-"""What a picture is about."""
+"""What an image is about."""
 
 
-def picture(game: Particle, state: Particles, caption: str = "") -> np.ndarray:
-    """The state as an image, uint8 `(480, 480, 3)`, with the task above and a caption below."""
+def render_particles(env: ParticleEnv, state: ParticleState, caption: str = "") -> np.ndarray:
+    """The state as an image, uint8 `(482, 480, 3)`, with the task above and a caption below."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    canvas = FigureCanvasAgg(Figure((4.0, 4.0), dpi=120, facecolor=PAPER))
-    axes = canvas.figure.add_axes((0.085, 0.07, 0.83, 0.83))
-    x, landmarks = np.asarray(state.position), np.asarray(state.landmarks)
-    board(axes, max(1.2, float(np.abs(x).max()) + 0.25))
-    draw = goals if any(game.seekers) else cover
-    draw(axes, game, x, landmarks, np.asarray(state.goal))
-    agents(axes, game, state)
-    write = canvas.figure.text
-    write(0.085, 0.955, game.name, color=INK, size=9.5, weight="bold")
-    write(0.915, 0.955, f"step {int(state.time)} of {LENGTH}", color=INK, size=8, ha="right")
-    write(0.085, 0.915, SAYS[game.name], color=INK, size=7.5)
-    write(0.085, 0.025, caption, color=INK, size=8)
+    canvas = FigureCanvasAgg(Figure((4.0, 3.8), dpi=120, facecolor=PAPER))
+    axes = canvas.figure.add_axes((0.085, 0.02, 0.83, 0.874))
+    x = np.asarray(state.position)
+    _draw_plane(axes, max(1.2, float(np.abs(x).max()) + 0.25))
+    draw = _draw_goals if any(env.has_goal) else _draw_coverage
+    draw(axes, env, state)
+    _draw_agents(axes, env, state)
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    image = np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    return add_caption(_with_header(image, env, int(state.time)), caption)
 
 
-def board(axes: Any, reach: float) -> None:
-    """The plane, with the square in which agents begin."""
+def _with_header(image: np.ndarray, env: ParticleEnv, time: int) -> np.ndarray:
+    from PIL import Image, ImageDraw
+
+    headed = Image.fromarray(image)
+    pen = ImageDraw.Draw(headed)
+    pen.text((12, 14), env.name, INK, font(15), "lm")
+    pen.text((468, 14), f"step {time} of {EPISODE_STEPS}", INK, font(12), "rm")
+    pen.text((12, 34), _CAPTIONS[env.name], INK, font(12), "lm")
+    return np.asarray(headed)
+
+
+def _draw_plane(axes: Any, reach: float) -> None:
+    """The plane, with the square in which agents start."""
     from matplotlib.patches import Rectangle
 
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=(), yticks=())
@@ -53,74 +76,72 @@ def board(axes: Any, reach: float) -> None:
     for line in (-0.5, 0.0, 0.5):
         axes.plot((line, line), (-1, 1), color=GRID, lw=0.6, zorder=0)
         axes.plot((-1, 1), (line, line), color=GRID, lw=0.6, zorder=0)
-    axes.add_patch(Rectangle((-1, -1), 2, 2, fill=False, ec="#bdb8ac", lw=0.8, ls="--", zorder=0))
+    axes.add_patch(Rectangle((-1, -1), 2, 2, fill=False, ec=BORDER, lw=0.8, ls="--", zorder=0))
     for side in axes.spines.values():
-        side.set_color("#bdb8ac")
+        side.set_color(BORDER)
 
 
-def disc(axes: Any, place: np.ndarray, radius: float, **style: Any) -> None:
-    """A circle."""
+def _disc(axes: Any, centre: np.ndarray, radius: float, **style: Any) -> None:
     from matplotlib.patches import Circle
 
-    axes.add_patch(Circle((float(place[0]), float(place[1])), radius, **style))
+    axes.add_patch(Circle((float(centre[0]), float(centre[1])), radius, **style))
 
 
-def goals(
-    axes: Any, game: Particle, x: np.ndarray, landmarks: np.ndarray, goal: np.ndarray
-) -> None:
-    """Coloured landmarks; a ring round a goal and a line to it from the agent that seeks it."""
-    for place, colour in zip(landmarks, COLOURS, strict=True):
-        disc(axes, place, 0.06, color=colour, zorder=2)
+def _draw_goals(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
+    """Landmarks in colour; around each goal a ring, with a line from the agent that seeks it."""
+    x, landmarks, goal = map(np.asarray, (state.position, state.landmarks, state.goal))
+    for centre, colour in zip(landmarks, LANDMARK_COLOURS, strict=True):
+        _disc(axes, centre, 0.06, color=colour, zorder=2)
     for agent in np.flatnonzero(goal != NONE):
-        place, colour = landmarks[goal[agent]], COLOURS[goal[agent]]
-        ring = 0.10 + 0.045 * int((goal[:agent] == goal[agent]).sum())  # a ring for each seeker
-        disc(axes, place, ring, fill=False, ec=colour, lw=1.8, zorder=2)
-        axes.plot(*np.stack([x[agent], place], 1), color=colour, lw=1.1, ls=(0, (4, 3)), zorder=1)
+        centre, colour = landmarks[goal[agent]], LANDMARK_COLOURS[goal[agent]]
+        ring = 0.10 + 0.045 * int((goal[:agent] == goal[agent]).sum())  # one ring per agent
+        _disc(axes, centre, ring, fill=False, ec=colour, lw=1.8, zorder=2)
+        axes.plot(*np.stack([x[agent], centre], 1), color=colour, lw=1.1, ls=DASHED, zorder=1)
 
 
-def cover(
-    axes: Any, game: Particle, x: np.ndarray, landmarks: np.ndarray, goal: np.ndarray
-) -> None:
-    """Grey landmarks, each tied to the agent nearest to it; touching agents get a red edge."""
-    for place in landmarks:
-        nearest = x[np.linalg.norm(x - place, axis=1).argmin()]
-        axes.plot(*np.stack([nearest, place], 1), color="#77736a", lw=1.1, ls=(0, (4, 3)), zorder=2)
-        disc(axes, place, 0.05, fc="#55524b", ec="white", lw=1.0, zorder=5)
-    apart = np.linalg.norm(x[:, None] - x, axis=-1) + 9.0 * np.eye(len(x))
-    for agent in np.flatnonzero(apart.min(1) < 2 * game.radius):
-        disc(axes, x[agent], game.radius, fill=False, ec=ALARM, lw=2.4, zorder=6)
+def _draw_coverage(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
+    """Grey landmarks, each with a line to the nearest agent; red edges of colliding agents."""
+    x, landmarks = np.asarray(state.position), np.asarray(state.landmarks)
+    for centre in landmarks:
+        nearest = x[np.linalg.norm(x - centre, axis=1).argmin()]
+        axes.plot(*np.stack([nearest, centre], 1), color=TIE, lw=1.1, ls=DASHED, zorder=2)
+        _disc(axes, centre, 0.05, fc=LANDMARK, ec="white", lw=1.0, zorder=5)
+    distance = np.linalg.norm(x[:, None] - x, axis=-1) + 9.0 * np.eye(len(x))
+    for agent in np.flatnonzero(distance.min(1) < 2 * env.radius):
+        _disc(axes, x[agent], env.radius, fill=False, ec=ALERT, lw=2.4, zorder=6)
 
 
-def agents(axes: Any, game: Particle, state: Particles) -> None:
-    """Discs with names, an arrow for the velocity, and in a bubble what was last said."""
-    names = "SL" if game.name == "simple_speaker_listener" else "012"
-    radius, velocity = max(game.radius, 0.085), np.asarray(state.velocity)
-    for i, place in enumerate(np.asarray(state.position)):
-        aim, word = int(state.goal[i]), int(state.message[i])
-        colour = COLOURS[aim] if aim != NONE else INK if any(game.seekers) else TEAM[i]
-        disc(axes, place, radius, fc=colour, ec="white", lw=1.2, zorder=3 if game.solid else 7)
-        above = 0.62 * radius if game.solid else 0.0  # a landmark may be right in the middle
-        axes.text(place[0], place[1] + above, names[i], color="white", size=8, weight="bold",
+def _draw_agents(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
+    """Discs with names, an arrow for the velocity, and the last message in a bubble."""
+    names = "SL" if env.name == "simple_speaker_listener" else "012"
+    radius, velocity = max(env.radius, 0.085), np.asarray(state.velocity)
+    for i, centre in enumerate(np.asarray(state.position)):
+        goal, message = int(state.goal[i]), int(state.message[i])
+        alone = INK if any(env.has_goal) else SPREAD_COLOURS[i]
+        colour = LANDMARK_COLOURS[goal] if goal != NONE else alone
+        _disc(axes, centre, radius, fc=colour, ec="white", lw=1.2, zorder=3 if env.solid else 7)
+        above = 0.62 * radius if env.solid else 0.0  # a landmark may be at the centre
+        axes.text(centre[0], centre[1] + above, names[i], color="white", size=8, weight="bold",
                   ha="center", va="center_baseline", zorder=8)  # fmt: skip
-        arrow(axes, place, velocity[i], radius)
-        if word != NONE:
-            bubble(axes, place, f"word {word}", colour)
+        _draw_velocity(axes, centre, velocity[i], radius)
+        if message != NONE:
+            _draw_message(axes, centre, f"message {message}", colour)
 
 
-def arrow(axes: Any, place: np.ndarray, velocity: np.ndarray, radius: float) -> None:
-    """From the edge of an agent, as far as it will move in two steps."""
+def _draw_velocity(axes: Any, centre: np.ndarray, velocity: np.ndarray, radius: float) -> None:
+    """An arrow from the edge of an agent, as long as its motion in two steps."""
     speed = float(np.linalg.norm(velocity))
     if speed > 0.25:
-        edge = place + velocity / speed * radius
+        edge = centre + velocity / speed * radius
         style = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0}
         axes.annotate("", edge + 0.2 * velocity, edge, zorder=6, arrowprops=style)
 
 
-def bubble(axes: Any, place: np.ndarray, words: str, colour: str) -> None:
-    """What an agent says, beside it and inside the picture."""
-    side, height = -1 if place[0] > 0.5 else 1, -1 if place[1] > 0.9 else 1
+def _draw_message(axes: Any, centre: np.ndarray, text: str, colour: str) -> None:
+    """A bubble beside an agent, inside the image."""
+    side, height = -1 if centre[0] > 0.5 else 1, -1 if centre[1] > 0.9 else 1
     box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": colour, "lw": 1.2}
     line = {"arrowstyle": "-", "color": colour, "shrinkB": 7}
-    axes.annotate(words, place, (14 * side, 14 * height), textcoords="offset points", size=7.5,
+    axes.annotate(text, centre, (14 * side, 14 * height), textcoords="offset points", size=7.5,
                   color=INK, bbox=box, zorder=9, ha="left" if side > 0 else "right", va="center",
                   arrowprops=line)  # fmt: skip

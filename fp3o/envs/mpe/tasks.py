@@ -3,25 +3,25 @@
 from collections.abc import Mapping
 from functools import partial
 
-from fp3o.envs.mpe import scenarios as mpe
-from fp3o.envs.mpe import scripted as mpe_scripted
+from fp3o.envs.mpe.scenarios import VARIANTS, particle_env
+from fp3o.envs.mpe.scripted import particle_baselines
 from fp3o.envs.task import Family, Preset, Task
 
 
 def _particle(name: str, summary: str) -> Task:
     return Task(
-        f"mpe/{name}", summary, partial(mpe.particle, name), mpe.VARIANTS,
-        mpe_scripted.baselines, PRESETS[f"mpe/{name}"],
+        f"mpe/{name}", summary, partial(particle_env, name), VARIANTS,
+        particle_baselines, _PRESETS[f"mpe/{name}"],
     )  # fmt: skip
 
 
-PARTICLES: Preset = {
+_SHARED: Preset = {
     "num_envs": 128,
     "rollout": 25,
     "minibatches": 1,
     "hidden": (64, 64),
     "gru_size": 64,
-    # The scripts say 10, which does not divide an episode of 25 steps.
+    # The published scripts have 10, which does not divide an episode of 25 steps.
     "sequence_length": 5,
     "output_gain": 0.01,
     "actor_lr": 7e-4,
@@ -36,13 +36,13 @@ PARTICLES: Preset = {
     "eval_every": 25,
     "eval_episodes": 100,
 }
-"""What the particle tasks have in common."""
+"""Settings that the particle tasks share."""
 
-PRESETS: Mapping[str, Mapping[str, Preset]] = {
+_PRESETS: Mapping[str, Mapping[str, Preset]] = {
     "mpe/simple_speaker_listener": {
-        # One network for unequal agents needs to know whose turn it is, hence the agent's one-hot.
-        "paper": {**PARTICLES, "steps": 2_000_000, "epochs": 15, "agent_id": True},
-        # Found by trying: a team that talks in about a minute on two cores.
+        # One network for agents of two types needs to know which one it acts for.
+        "paper": {**_SHARED, "steps": 2_000_000, "epochs": 15, "agent_id": True},
+        # Tuned by hand: the agents communicate after about a minute on two cores.
         "demo": {
             "sharing": "partial",
             "num_envs": 64,
@@ -61,19 +61,19 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
         },
     },
     "mpe/simple_reference": {
-        "paper": {**PARTICLES, "steps": 3_000_000, "epochs": 15, "agent_id": False},
+        "paper": {**_SHARED, "steps": 3_000_000, "epochs": 15, "agent_id": False},
     },
     "mpe/simple_spread": {
-        # The script asks for ReLU with a flag that turns it off.
+        # The published script asks for ReLU with a flag that turns it off.
         "paper": {
-            **PARTICLES, "steps": 20_000_000, "epochs": 10, "agent_id": False, "activation": "tanh",
+            **_SHARED, "steps": 20_000_000, "epochs": 10, "agent_id": False, "activation": "tanh",
         },
     },
 }  # fmt: skip
-"""Task -> name of the preset -> settings; the first one is the task's default."""
+"""Task -> name of the preset -> settings; the first one is the default of the task."""
 
-SUMMARIES = {
-    "simple_speaker_listener": "one agent sees the goal and speaks, the other moves",
+_SUMMARIES = {
+    "simple_speaker_listener": "one agent observes the goal and speaks, the other moves",
     "simple_reference": "each agent knows the other's goal; both speak and move",
     "simple_spread": "three agents cover three landmarks without collisions",
 }
@@ -81,6 +81,6 @@ SUMMARIES = {
 FAMILIES = (
     Family(
         "mpe", "multi-agent particle environments",
-        lambda name: _particle(name, SUMMARIES[name]) if name in SUMMARIES else None, (*SUMMARIES,),
+        lambda name: _particle(name, _SUMMARIES[name]) if name in _SUMMARIES else None, (*_SUMMARIES,),
     ),
 )  # fmt: skip

@@ -23,7 +23,7 @@ from tiny_zoo import Counting, Scripted
 from fp3o.envs.adapters.pettingzoo import PettingZoo, make_env
 from fp3o.envs.adapters.pettingzoo_worker import episode_seed, load_factory
 from fp3o.envs.api import HostEnv
-from fp3o.envs.mpe.scenarios import SCENARIOS, particle
+from fp3o.envs.mpe.scenarios import SCENARIOS, particle_env
 from fp3o.envs.workers.protocol import FailureCounts, Timeouts, WorkerPoolError
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.envs.workers.worker import MAX_OUTPUT
@@ -476,7 +476,7 @@ def by_hand(env: Any, task: PooledVecEnv, state: Any, now: TimeStep, steps: int,
 def test_equals_mpe2(name: str) -> None:
     """Stepping the package's environments by hand; the facts are those of our own tasks."""
     task = PettingZoo(f"mpe2.{MODULES[name]}:parallel_env")
-    ours = particle(name, "mpe2").spec
+    ours = particle_env(name, "mpe2").spec
     for fact in ("actions", "obs_size", "state_size", "agent_types", "truncates"):
         assert getattr(task.spec, fact) == getattr(ours, fact)
     env = task.vectorise(2)

@@ -1,4 +1,4 @@
-"""Scripted players of the particle tasks against known returns, and the pictures."""
+"""Scripted policies of the particle tasks against known returns, and rendering."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.envs.mpe.particles import Particle, Particles
-from fp3o.envs.mpe.render import picture
-from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle
-from fp3o.envs.mpe.scripted import TRIANGLE, Policy, baselines, blind
+from fp3o.envs.mpe.particles import ParticleEnv, ParticleState
+from fp3o.envs.mpe.render import render_particles
+from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle_env
+from fp3o.envs.mpe.scripted import TRIANGLE, blind_targets, particle_baselines
 from fp3o.envs.scripted import run_scripted
+from fp3o.envs.task import ScriptedPolicy
 
 KEY = jax.random.key(0)
-GAMES = [particle(name, variant) for name in SCENARIOS for variant in VARIANTS]
-named = lambda game: game.spec.name  # noqa: E731
+ENVS = [particle_env(name, variant) for name in SCENARIOS for variant in VARIANTS]
+named = lambda env: env.spec.name  # noqa: E731
 
 
 RETURNS = {
@@ -33,26 +34,26 @@ exactly where distances are squared, 25·2·(1 + reach²)/3. Those of simple_spr
 """
 
 
-def acts(game: Particle) -> dict[str, Policy]:
+def acts(env: ParticleEnv) -> dict[str, ScriptedPolicy]:
     """The scripted policies by name."""
-    return {baseline.name: baseline.act for baseline in baselines(game)}
+    return {baseline.name: baseline.act for baseline in particle_baselines(env)}
 
 
-def earned(game: Particle, policy: Policy, episodes: int) -> np.ndarray:
+def earned(env: ParticleEnv, policy: ScriptedPolicy, episodes: int) -> np.ndarray:
     """The returns of some episodes."""
-    return np.asarray(run_scripted(game, policy, KEY, episodes)[0])
+    return np.asarray(run_scripted(env, policy, KEY, episodes)[0])
 
 
-@pytest.mark.parametrize("game", GAMES, ids=named)
-def test_returns_of_scripted_policies(game: Particle) -> None:
+@pytest.mark.parametrize("env", ENVS, ids=named)
+def test_returns_of_scripted_policies(env: ParticleEnv) -> None:
     """Within four standard errors of what they are known to earn; the planner may gain 0.2."""
-    known = dict(zip(("still", "random", "blind", "planner"), RETURNS[game.spec.name], strict=True))
-    policies, episodes = acts(game), 128 if game.solid else 320
-    start = earned(game, policies["still"], 4096)
+    known = dict(zip(("still", "random", "blind", "planner"), RETURNS[env.spec.name], strict=True))
+    policies, episodes = acts(env), 128 if env.solid else 320
+    start = earned(env, policies["still"], 4096)
     assert abs(start.mean() - known["still"]) < 4 * start.std() / 64 + 0.05
     start = start[:episodes] - known["still"]
     for name in ("random", "blind", "planner"):
-        returns = earned(game, policies[name], episodes)
+        returns = earned(env, policies[name], episodes)
         # From the same starts: what standing still would have cost tells most of the luck.
         luck = start * np.polyfit(start, returns, 1)[0]
         variance = (returns - luck).var() / episodes + returns.var() / 20_000
@@ -60,26 +61,26 @@ def test_returns_of_scripted_policies(game: Particle) -> None:
         assert -error < gain < error + 0.2 * (name == "planner"), (name, gain, error)
 
 
-@pytest.mark.parametrize("game", [g for g in GAMES if not g.solid], ids=named)
-def test_planner_ends_perfectly(game: Particle) -> None:
+@pytest.mark.parametrize("env", [g for g in ENVS if not g.solid], ids=named)
+def test_planner_ends_perfectly(env: ParticleEnv) -> None:
     """With fewer steps left than it looks ahead, no sequence of moves does better for anyone."""
-    policy, left = acts(game)["planner"], 3
+    policy, left = acts(env)["planner"], 3
 
-    def follow(state: Particles, act: Callable[[Particles, int], jax.Array]) -> jax.Array:
+    def follow(state: ParticleState, act: Callable[[ParticleState, int], jax.Array]) -> jax.Array:
         total = jnp.zeros(2)
         for t in range(left):
-            state, *_ = game.step(state, act(state, t), KEY)
-            total += game.judge(state)
+            state, *_ = env.step(state, act(state, t), KEY)
+            total += env.own_rewards(state)
         return total
 
-    def fixed(state: Particles, moves: jax.Array) -> jax.Array:
-        return follow(state, lambda _, t: game.write(jnp.full(2, moves[t]), jnp.zeros(2, int)))
+    def fixed(state: ParticleState, moves: jax.Array) -> jax.Array:
+        return follow(state, lambda _, t: env.join_action(jnp.full(2, moves[t]), jnp.zeros(2, int)))
 
-    def planned(state: Particles) -> jax.Array:
+    def planned(state: ParticleState) -> jax.Array:
         return follow(state, lambda state, _: policy(state, KEY))
 
-    state = jax.vmap(game.reset)(jax.random.split(KEY, 64))
-    velocity = jax.random.normal(KEY, state.velocity.shape) * jnp.asarray(game.seekers)[:, None]
+    state = jax.vmap(env.reset)(jax.random.split(KEY, 64))
+    velocity = jax.random.normal(KEY, state.velocity.shape) * jnp.asarray(env.has_goal)[:, None]
     state = state._replace(
         velocity=velocity, position=0.3 * state.position, landmarks=0.3 * state.landmarks,
         time=jnp.full(64, 25 - left),
@@ -90,28 +91,28 @@ def test_planner_ends_perfectly(game: Particle) -> None:
     np.testing.assert_allclose(earned, best, atol=1e-5)
 
 
-@pytest.mark.parametrize("game", GAMES, ids=named)
-def test_random_actions_are_legal_and_even(game: Particle) -> None:
+@pytest.mark.parametrize("env", ENVS, ids=named)
+def test_random_actions_are_available_and_uniform(env: ParticleEnv) -> None:
     """Every choice that exists is taken equally often, no other is taken."""
-    policy, state = acts(game)["random"], game.reset(KEY)
+    policy, state = acts(env)["random"], env.reset(KEY)
     drawn = np.asarray(jax.vmap(lambda key: policy(state, key))(jax.random.split(KEY, 4000)))
-    for agent, sizes in enumerate(game.spec.actions.sizes):
+    for agent, sizes in enumerate(env.spec.actions.sizes):
         for part, size in enumerate(sizes):
             shares = np.bincount(drawn[:, agent, part], minlength=size) / 4000
             np.testing.assert_allclose(shares, np.full(size, 1 / size), atol=0.5 / size)
 
 
-@pytest.mark.parametrize("game", GAMES, ids=named)
-def test_blind_agents_stay_where_they_want_to_be(game: Particle) -> None:
+@pytest.mark.parametrize("env", ENVS, ids=named)
+def test_blind_agents_stay_where_they_want_to_be(env: ParticleEnv) -> None:
     """At the centre of the landmarks, or on the triangle, whoever stands at which corner."""
-    state = game.reset(KEY)
-    centre = jnp.tile(state.landmarks.mean(0), (len(game.kinds), 1))
-    corners = game.rules.reach * jnp.asarray(TRIANGLE, jnp.float32)
-    stay = jax.jit(acts(game)["blind"])
-    places = [centre] if any(game.seekers) else [corners[::-1], -corners[:, ::-1], corners]
+    state = env.reset(KEY)
+    centre = jnp.tile(state.landmarks.mean(0), (len(env.agent_types), 1))
+    corners = env.rules.reach * jnp.asarray(TRIANGLE, jnp.float32)
+    stay = jax.jit(acts(env)["blind"])
+    places = [centre] if any(env.has_goal) else [corners[::-1], -corners[:, ::-1], corners]
     for place in places:
         there = state._replace(position=place)
-        np.testing.assert_allclose(blind(game, there), place, atol=1e-6)
+        np.testing.assert_allclose(blind_targets(env, there), place, atol=1e-6)
         assert not stay(there, KEY).any()
 
 
@@ -126,23 +127,23 @@ def test_blind_formation_is_the_best_triangle() -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_pictures_show_the_state(name: str) -> None:
-    """An image that changes with places, words, goals and the caption."""
+def test_images_show_the_state(name: str) -> None:
+    """An image that changes with positions, messages, goals and the caption."""
     pytest.importorskip("matplotlib")
-    game = particle(name)
-    state = game.reset(KEY)
-    base = picture(game, state)
-    assert base.shape == (480, 480, 3) and base.dtype == np.uint8 and base.std() > 5
-    np.testing.assert_array_equal(base, picture(game, state))
+    env = particle_env(name)
+    state = env.reset(KEY)
+    base = render_particles(env, state)
+    assert base.shape == (482, 480, 3) and base.dtype == np.uint8 and base.std() > 5
+    np.testing.assert_array_equal(base, render_particles(env, state))
     changed = [state._replace(position=-state.position), state._replace(time=state.time + 1)]
     changed += [state._replace(velocity=state.velocity + 1.0)]
-    if any(game.seekers):
+    if any(env.has_goal):
         changed += [state._replace(message=state.message.at[0].set(1))]
         changed += [state._replace(goal=state.goal.at[1].set((state.goal[1] + 1) % 3))]
     else:
         red = lambda image: (np.abs(image - np.array([193.0, 18.0, 31.0])).sum(-1) < 40).sum()  # noqa: E731
-        crowd = picture(game, state._replace(position=0.1 * state.position))
+        crowd = render_particles(env, state._replace(position=0.1 * state.position))
         assert red(base) == 0 and red(crowd) > 50  # touching is marked
     for other in changed:
-        assert (picture(game, other) != base).any()
-    assert (picture(game, state, "a caption")[430:] != base[430:]).any()
+        assert (render_particles(env, other) != base).any()
+    assert (render_particles(env, state, "a caption")[430:] != base[430:]).any()
