@@ -55,8 +55,13 @@ def test_folders_without_tasks_are_no_families() -> None:
     assert {"probe", "matrix", "mpe", "mamujoco", "smac", "starcraft2", "python"} <= {*families()}
 
 
-@pytest.mark.parametrize("name", ["python:a.b:f", "python/a.b.f", "pettingzoo:a.b:parallel_env",
-                                  "pettingzoo/a.b.f:default:env.n=3", "gymnasium/CartPole-v1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "python:a.b:f", "python/a.b.f", "pettingzoo:a.b:parallel_env",
+        "pettingzoo/a.b.f:default:env.n=3", "gymnasium/CartPole-v1",
+    ],
+)  # fmt: skip
 def test_import_paths_are_known_as_such_in_every_spelling(name: str) -> None:
     assert imports_code(name)
 

@@ -1,4 +1,4 @@
-"""Images of the particle tasks, drawn off-screen with matplotlib, which is imported when drawing."""
+"""Images of the particle tasks, drawn off-screen; matplotlib is imported when drawing."""
 
 from typing import Any
 

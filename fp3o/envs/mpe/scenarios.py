@@ -1,14 +1,14 @@
 """The cooperative particle tasks: points in the plane that move and communicate.
 
-| task                    | agents                      | goal                                        |
-|-------------------------|-----------------------------|---------------------------------------------|
-| simple_reference        | 2, both move and speak      | reach the landmark only the other one knows |
-| simple_speaker_listener | 1 speaks, 1 moves           | lead the listener to the speaker's landmark |
-| simple_spread           | 3, all move, none speaks    | cover three landmarks without collisions    |
+| task                    | agents                   | goal                                        |
+|-------------------------|--------------------------|---------------------------------------------|
+| simple_reference        | 2, both move and speak   | reach the landmark only the other one knows |
+| simple_speaker_listener | 1 speaks, 1 moves        | lead the listener to the speaker's landmark |
+| simple_spread           | 3, all move, none speaks | cover three landmarks without collisions    |
 
-Each exists in two versions that are not the same task, `VARIANTS`: "paper", on which MAPPO and its
-successors report, and "mpe2", the maintained package. `ParticleRules` holds the differences. A
-message sent in a step is part of the observation after it.
+Each exists in two versions that are not the same task, `VARIANTS`: "paper", on which MAPPO
+and its successors report, and "mpe2", the maintained package. `ParticleRules` holds the
+differences. A message sent in a step is part of the observation after it.
 """
 
 from dataclasses import dataclass, replace

@@ -8,11 +8,11 @@ from fp3o.envs.mpe.scripted import particle_baselines
 from fp3o.envs.task import Family, Preset, Task
 
 
-def _particle(name: str, summary: str) -> Task:
-    return Task(
-        f"mpe/{name}", summary, partial(particle_env, name), VARIANTS,
-        particle_baselines, _PRESETS[f"mpe/{name}"],
-    )  # fmt: skip
+def _particle_task(name: str) -> Task | None:
+    if name not in _SUMMARIES:
+        return None
+    make, presets = partial(particle_env, name), _PRESETS[name]
+    return Task(f"mpe/{name}", _SUMMARIES[name], make, VARIANTS, particle_baselines, presets)
 
 
 _SHARED: Preset = {
@@ -39,7 +39,7 @@ _SHARED: Preset = {
 """Settings that the particle tasks share."""
 
 _PRESETS: Mapping[str, Mapping[str, Preset]] = {
-    "mpe/simple_speaker_listener": {
+    "simple_speaker_listener": {
         # One network for agents of two types needs to know which one it acts for.
         "paper": {**_SHARED, "steps": 2_000_000, "epochs": 15, "agent_id": True},
         # Tuned by hand: the agents communicate after about a minute on two cores.
@@ -60,10 +60,10 @@ _PRESETS: Mapping[str, Mapping[str, Preset]] = {
             "eval_every": 25,
         },
     },
-    "mpe/simple_reference": {
+    "simple_reference": {
         "paper": {**_SHARED, "steps": 3_000_000, "epochs": 15, "agent_id": False},
     },
-    "mpe/simple_spread": {
+    "simple_spread": {
         # The published script asks for ReLU with a flag that turns it off.
         "paper": {
             **_SHARED, "steps": 20_000_000, "epochs": 10, "agent_id": False, "activation": "tanh",
@@ -79,8 +79,5 @@ _SUMMARIES = {
 }
 
 FAMILIES = (
-    Family(
-        "mpe", "multi-agent particle environments",
-        lambda name: _particle(name, _SUMMARIES[name]) if name in _SUMMARIES else None, (*_SUMMARIES,),
-    ),
-)  # fmt: skip
+    Family("mpe", "multi-agent particle environments", _particle_task, (*_SUMMARIES,)),
+)

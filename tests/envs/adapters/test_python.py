@@ -12,8 +12,7 @@ import pytest
 
 import fp3o
 from fp3o.algorithms.row import Algorithm
-from fp3o.algorithms.schedules import Stage
-from fp3o.algorithms.schedules import register_schedule
+from fp3o.algorithms.schedules import Stage, register_schedule
 from fp3o.algorithms.table import ALGORITHMS, algorithm_name, parse_algorithm, register_algorithm
 from fp3o.cli.main import main
 from fp3o.envs.registry import REGISTERED, get_task, register_env

@@ -68,7 +68,7 @@ def test_layouts(name: str, layout: str) -> None:
         chosen = random.random(reply.action_mask.shape) * reply.action_mask
         reply = worker.step(chosen.argmax(1))
     assert deaths or name == "corridor"
-    assert host_layout.MOVE_ACTIONS == slice(observations.FIRST_MOVE, observations.FIRST_ATTACK)
+    assert slice(observations.FIRST_MOVE, observations.FIRST_ATTACK) == host_layout.MOVE_ACTIONS
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
