@@ -84,7 +84,7 @@ class HostRollout:
         """First episode of every environment, like `evaluate_episodes`."""
         reset_keys, step_keys = jnp.moveaxis(self._split(keys), -1, 0)
         actor, (env_state, now) = self._ready(_to_cpu(params)), env.reset(reset_keys)
-        hidden_state = np.zeros((*now.alive.shape, self.setup.config.gru_size), np.float32)
+        hidden_state: Any = np.zeros((*now.alive.shape, self.setup.config.gru_size), np.float32)
         total, running = np.zeros(now.episode_start.shape), np.ones(now.episode_start.shape, bool)
         metrics = np.zeros(now.episode_metrics.shape)
         for step in range(num_steps):

@@ -14,7 +14,6 @@ import fp3o
 from fp3o.envs.api import Env, Observation
 from fp3o.envs.registry import get_task
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs import run as runner
 from fp3o.sharing.auto import auto_sharing, cluster, effect_differences
 from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import Discrete, EnvSpec
@@ -75,7 +74,7 @@ def test_unequal_choices_are_unequal_agents() -> None:
 
 def test_too_little_play_is_refused() -> None:
     """Agents that die at once cannot be compared."""
-    with pytest.raises(ValueError, match="lived for 16 steps"):
+    with pytest.raises(ValueError, match="alive for only 16 random steps"):
         effect_differences(VmapEnv(Walkers((1.0,) * 4, life=1), 16), 20)
 
 
@@ -121,7 +120,7 @@ def test_a_battle_is_trained_with_groups_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's settings hold the map."""
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
+    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(
         "smac/3s5z", sharing="auto", algorithm="fp3o", seeds=1, num_envs=2, rollout=20, epochs=1,
         hidden=(8,), gru_size=0, sequence_length=1, steps=80, eval_every=0, eval_episodes=1,
@@ -133,7 +132,7 @@ def test_a_battle_is_trained_with_groups_it_found(
 
 def test_a_run_finds_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are settled before training and kept with its settings; nobody else knows `auto`."""
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
+    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(
         "mpe/simple_speaker_listener", sharing="auto", algorithm="fp3o", seeds=1, num_envs=4,
         rollout=25, epochs=1, hidden=(8,), steps=100, eval_episodes=4, final_episodes=4,

@@ -114,8 +114,29 @@ def test_a_custom_scheme_is_found_by_its_module(
         layer_groups("pairing:trios", (0, 0, 0), 1)
 
 
-def test_dicts_become_maps() -> None:
-    spec = EnvSpec("t", SPEC.actions, 1, 1, (0, 0, 0))
-    assert resolve_groups({"a": (0, 2), "b": (1,)}, spec) == (0, 1, 0)
-    with pytest.raises(SettingError, match="each of the agents 0 to 2 once"):
-        resolve_groups({0: "a"}, spec)
+def halves(spec: EnvSpec) -> dict[str, list[int]]:
+    """Groups as a function of the task."""
+    middle = spec.num_agents // 2
+    return {"left": [*range(middle)], "right": [*range(middle, spec.num_agents)]}
+
+
+@pytest.mark.parametrize(
+    ("sharing", "groups"),
+    [
+        ({"a": [0, 2], "b": [1]}, (0, 1, 0)),
+        ({0: "a", 1: "b", 2: "a"}, (0, 1, 0)),
+        ('{"a": [0, 2], "b": [1]}', (0, 1, 0)),
+        ('{"0": "a", "1": "b", "2": "b"}', (0, 1, 1)),
+        (halves, (0, 1, 1)),
+        (lambda spec: "none", "none"),
+        (lambda spec: ((0, 0, 0), (0, 1, 2)), ((0, 0, 0), (0, 1, 2))),
+    ],
+)
+def test_dicts_and_functions_become_maps(sharing: Any, groups: Any) -> None:
+    assert resolve_groups(parse_sharing(sharing), SPEC) == groups
+
+
+def test_dicts_name_each_agent_once() -> None:
+    for wrong in ({"a": [0, 1]}, {"a": [0, 1], "b": [1, 2]}, {0: "a"}, {"a": [0, 1, 2, 3]}):
+        with pytest.raises(SettingError, match="each of the agents 0 to 2 once"):
+            resolve_groups(wrong, SPEC)

@@ -18,8 +18,8 @@ from fp3o.algorithms.table import ALGORITHMS
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Learner, Setup
-from fp3o.learning.steps import shuffle_sequences
 from fp3o.learning.stage_data import StageData
+from fp3o.learning.steps import shuffle_sequences
 from fp3o.networks.network import Network
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.episodes import EpisodeStats

@@ -1,0 +1,44 @@
+"""Networks that break one of the rules of `fp3o.Network`."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from fp3o.networks.network import MLPGRUNetwork, Network
+
+
+class Broken(Network):
+    """Does one thing wrong, named by a class attribute."""
+
+    inner: Network
+    wrong = ""
+
+    @classmethod
+    def num_layers(cls, trunk: Any, role: str) -> int:
+        return MLPGRUNetwork.num_layers(trunk, role)
+
+    @classmethod
+    def make(cls, spec: Any, random: Any) -> Any:
+        inner = MLPGRUNetwork.make(spec, random)
+        return cls(inner) if spec.role == "actor" else inner
+
+    def __call__(self, x: Any, hidden_state: Any, episode_start: Any, agents: Any = None) -> Any:
+        if self.wrong == "mixes agents":
+            x = x + x.mean(0)
+        if self.wrong == "mixes rows":
+            x = x + x.mean(1, keepdims=True)
+        if self.wrong == "never forgets":
+            episode_start = jnp.zeros_like(episode_start)
+        out, after = self.inner(x, hidden_state, episode_start, agents)
+        return (out[..., :-1], after) if self.wrong == "too narrow" else (out, after)
+
+
+class Loose(Broken):
+    """Has an array outside of any grouped layer."""
+
+    factor: Any
+
+    @classmethod
+    def make(cls, spec: Any, random: Any) -> Any:
+        inner = MLPGRUNetwork.make(spec, random)
+        return cls(inner, jnp.ones(3)) if spec.role == "actor" else inner
