@@ -10,9 +10,7 @@ Which = Literal["best", "last"]
 
 DirectoryArgument = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
 
-DirectoriesArgument = Annotated[
-    tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR")
-]
+DirectoriesArgument = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR")]
 
 NameArgument = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 

@@ -26,9 +26,7 @@ def train_command(argv: Sequence[str]) -> int:
     base = make_config(task, known.config, known.preset)
     default = TrainOptions(TrainSettings(**vars(base)))
     arguments = arguments[1:] if task else arguments  # the task is a default now
-    options = read_options(
-        TrainOptions, arguments, train_command, default, setting_constructors()
-    )
+    options = read_options(TrainOptions, arguments, train_command, default, setting_constructors())
     config = options.settings.config
     if config.task != base.task:
         raise SettingError(f"name the task first: fp3o train {config.task} ...")

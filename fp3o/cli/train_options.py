@@ -12,7 +12,6 @@ from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
 
-
 TaskArgument = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
 
 

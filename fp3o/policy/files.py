@@ -37,7 +37,6 @@ def errors_naming(path: Path) -> Iterator[None]:
         raise PolicyError(f"{path}: {error}") from None
 
 
-
 def load_card(folder: Path) -> tuple[Card, dict[str, Any]]:
     """The card of a folder; and format, checksum and size of its weights."""
     with errors_naming(folder / CARD):
@@ -99,7 +98,6 @@ def _read(path: Path, most: int) -> bytes:
         return file.read(info.st_size)
 
 
-
 def find_policy(path: Path, which: str, seed: int | None) -> Path:
     """The policy folder of a path: itself, or one of a run's; without a seed, the best one."""
     if any(os.path.lexists(path / name) for name in (CARD, WEIGHTS)):
@@ -146,7 +144,6 @@ def _score(folder: Path) -> float:
     if isinstance(value, (int, float)) and abs(value) < 1e300:
         return float(value)
     return -math.inf
-
 
 
 def write_folder(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:

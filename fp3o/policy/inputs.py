@@ -89,5 +89,7 @@ def _per_agent(value: Any, count: int, name: str) -> list[np.ndarray] | None:
         return None
     if len(value) != count or (isinstance(value, dict) and {*value} != {*range(count)}):
         given = sorted(map(str, value)) if isinstance(value, dict) else len(value)
-        raise SettingError(f"{name} must have one entry for each of the {count} agents, got {given}")
+        raise SettingError(
+            f"{name} must have one entry for each of the {count} agents, got {given}"
+        )
     return [np.asarray(value[j]) for j in range(count)]

@@ -36,7 +36,9 @@ FORMAT_1 = (
     "{path} was written by fp3o format {format}; this version resumes format {ours}: use the version "
     "that wrote it, or load its policies, which still works"
 )
-NEWER = "{path} was written by a newer fp3o (format {format}); this version reads {ours}: update fp3o"
+NEWER = (
+    "{path} was written by a newer fp3o (format {format}); this version reads {ours}: update fp3o"
+)
 
 
 class Checkpoint(NamedTuple):

@@ -35,9 +35,7 @@ class MetricsLog:
 
     def open(self, config: RunConfig, first_step: int) -> None:
         """Open the loggers for rows from `first_step` on."""
-        self._loggers = open_loggers(
-            self._names, self._directory.path, config.settings, first_step
-        )
+        self._loggers = open_loggers(self._names, self._directory.path, config.settings, first_step)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Append one row per seed."""

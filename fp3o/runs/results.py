@@ -1,7 +1,7 @@
 """What a run leaves besides metrics: the policies of all seeds, and the final evaluation."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax

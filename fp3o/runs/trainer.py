@@ -188,9 +188,7 @@ class Trainer:
         with self.display.waiting(f"final evaluation: {config.final_episodes} episodes per seed"):
             results = final_evaluation(self.program, config, self.checkpoint)
         evaluations = {which: results[which] for which in ("last", "best")}
-        write_policies(
-            self.directory, self.program.setup, self.checkpoint, self.step, evaluations
-        )
+        write_policies(self.directory, self.program.setup, self.checkpoint, self.step, evaluations)
         totals = {"steps": self.step, "seconds": self._seconds, "steps_per_second": self._rate}
         content = {"format": FORMAT, **totals, **results, **self._failures.counts()}
         self.directory.write_json("results.json", content)
@@ -212,7 +210,10 @@ class Trainer:
 
     def note_resumption(self) -> None:
         """Record in config.json where and with what the run continues, and its settings now."""
-        record, now = self.directory.read_json("config.json"), provenance_record(self.config.settings, 0)
+        record, now = (
+            self.directory.read_json("config.json"),
+            provenance_record(self.config.settings, 0),
+        )
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": self.step, **here}]
         content = {**record, "settings": now["settings"], "resumed": resumed}

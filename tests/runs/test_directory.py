@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.atomic import RunError, write_atomically
+from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.directory import Checkpoint, RunDirectory, read_checkpoint
 
 

@@ -96,7 +96,9 @@ def test_iterating_leaves_the_old_state_good() -> None:
 
 def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
     """The returns of an evaluation are those of the saved policy, played by hand."""
-    plan = RunConfig.from_preset(TASK).with_settings({**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1})
+    plan = RunConfig.from_preset(TASK).with_settings(
+        {**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1}
+    )
     program = make_program(plan)
     actor = program.init(plan.seed).learner.actor
     returns = evaluate_params(program, plan, actor, 3, (4,)).returns

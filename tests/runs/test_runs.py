@@ -208,7 +208,9 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     seen: list[int] = []
     monkeypatch.setattr(trainer.Program, "iterate", spoiled)
-    with pytest.raises(fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"):
+    with pytest.raises(
+        fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"
+    ):
         fp3o.train(TASK, out=tmp_path / "run", **SMALL)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
 
