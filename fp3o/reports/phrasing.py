@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fp3o.reports.data.measures import WIN_RATE
 from fp3o.reports.data.record import RunRecord
-from fp3o.reports.data.scores import Baseline, TaskScores
+from fp3o.reports.data.scores import BaselineScore, TaskScores
 from fp3o.reports.stats.intervals import Interval
 
 DASH = "–"
@@ -130,7 +130,7 @@ def _against_baselines(scores: TaskScores, place: int) -> str:
         return ""
     if not scores.last[place].evidence.known:
         return "; a single seed without a known error cannot be compared with the baselines"
-    groups: dict[str, list[Baseline]] = {"above": [], "open": [], "below": []}
+    groups: dict[str, list[BaselineScore]] = {"above": [], "open": [], "below": []}
     for baseline in scores.baselines:
         groups[_position(scores, place, baseline)].append(baseline)
     unit = scores.measure.unit
@@ -143,11 +143,11 @@ def _against_baselines(scores: TaskScores, place: int) -> str:
     return ", " + ", ".join(parts) + one
 
 
-def _named(baseline: Baseline, unit: str) -> str:
+def _named(baseline: BaselineScore, unit: str) -> str:
     return f"the baseline “{baseline.title}” ({number_text(baseline.value)}{unit})"
 
 
-def _position(scores: TaskScores, place: int, baseline: Baseline) -> str:
+def _position(scores: TaskScores, place: int, baseline: BaselineScore) -> str:
     """Above or below a baseline if the intervals do not overlap, else open."""
     ours = scores.last[place].evidence
     half = 1.96 * baseline.stderr if math.isfinite(baseline.stderr) else 0.0

@@ -7,15 +7,15 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.schedules import stage_facts
-from fp3o.algorithms.table import parse_algorithm
+from fp3o.algorithms.table import FIELDS, parse_algorithm
 from fp3o.options import parse_options, write_options
+from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import FORMAT
 
 PACKAGES = (
@@ -33,6 +33,7 @@ def provenance_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any
         "format": FORMAT,
         "settings": dict(settings),
         "algorithm": _algorithm_record(settings, agents),
+        "sharing_title": _sharing_title(settings["sharing"]),
         "agents": agents,
         "versions": package_versions(),
         "commit": _source_commit(),
@@ -54,8 +55,14 @@ def _algorithm_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any
         "summary": row.summary,
         "colour": row.colour,
         "gated": stage_facts(row, agents, settings["epochs"]).gated,
-        "fields": asdict(row),
+        "fields": {name: getattr(row, name) for name in FIELDS},
     }
+
+
+def _sharing_title(sharing: Any) -> str | None:
+    """Title of a named scheme; None for a map."""
+    scheme = SHARINGS.get(sharing.rpartition(":")[2]) if isinstance(sharing, str) else None
+    return scheme.title if scheme else None
 
 
 def package_versions() -> dict[str, str]:

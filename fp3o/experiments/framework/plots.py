@@ -19,7 +19,7 @@ from fp3o.reports.figures.canvas import (
     figure_style,
 )
 from fp3o.reports.figures.results import curves_figure
-from fp3o.reports.figures.style import FAINT, LINES, PALETTE
+from fp3o.reports.figures.style import FAINT_COLOUR, LINES, PALETTE
 from fp3o.reports.phrasing import sharing_title
 from fp3o.reports.stats.intervals import mean_band, mean_interval
 
@@ -84,7 +84,9 @@ def _draw_dots(axis: Axes, results: CellResults, paper: PaperScores) -> None:
         item = by_cell[row.label]
         _draw_dot(axis, height, item, variant_colour(row.variant, variants))
         if known := paper.get(item.key):
-            axis.plot([known.centre], [height - 0.1], "D", mfc="none", mec=FAINT, ms=6, mew=1.1)
+            axis.plot(
+                [known.centre], [height - 0.1], "D", mfc="none", mec=FAINT_COLOUR, ms=6, mew=1.1
+            )
     axis.set_yticks(range(len(rows)), names)
     for label, row in zip(axis.get_yticklabels(), rows, strict=True):
         label.set_fontweight("bold" if isinstance(row, str) else "normal")

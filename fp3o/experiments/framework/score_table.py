@@ -10,7 +10,7 @@ from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import DASH, count_text, score_text
 from fp3o.reports.stats.intervals import Interval, mean_interval, smac_win_rate
 
-SCORES_CAPTION = (
+CELLS_CAPTION = (
     "Ours: the last policy of every seed, mean ± half of the 95 % interval over seeds (Student's "
     "t). Paper: as printed, with its standard deviation. Differences are paired by seed. Gradient "
     "steps: policy updates per seed, summed over stages. Minutes: all seeds together, including "
@@ -36,7 +36,7 @@ def score_table(results: CellResults, paper: PaperScores, base: str) -> ResultTa
         row += [*[_last_ten(item)] * wins, _paper_text(paper.get(item.key), item.measure.unit)]
         row += [difference_text(item, results, base)] * bool(base)
         rows.append([*row, f"{gradient_steps(item):,}", f"{training_minutes(item):.1f}"])
-    caption = SCORES_CAPTION + (WINS_CAPTION if wins else "")
+    caption = CELLS_CAPTION + (WINS_CAPTION if wins else "")
     head += ["gradient steps", "minutes"]
     return ResultTable("Scores", head, rows, caption, text_columns=3 + detail)
 

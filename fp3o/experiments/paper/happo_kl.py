@@ -22,7 +22,7 @@ from fp3o.experiments.framework.summary import run_caveats
 from fp3o.learning.statistics import QUANTILES
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import DASHED, PANEL, apply_layout, figure_style
-from fp3o.reports.figures.style import FAINT, PALETTE
+from fp3o.reports.figures.style import FAINT_COLOUR, PALETTE
 from fp3o.reports.phrasing import DASH, number_text, sharing_title
 from fp3o.reports.stats.intervals import mean_interval
 
@@ -130,7 +130,7 @@ def _figure(results: CellResults) -> Figure:
                 axis.plot(turns, middle, "o-", color=colour, label=label)
                 axis.fill_between(turns, low, high, color=colour, alpha=0.16, lw=0)
             for level in _LEVELS:
-                axis.axhline(level, color=FAINT, lw=0.8, ls=DASHED)
+                axis.axhline(level, color=FAINT_COLOUR, lw=0.8, ls=DASHED)
             axis.set_title(name)
             axis.set_xlabel("turn")
             axis.set_yscale("log")

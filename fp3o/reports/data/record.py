@@ -16,7 +16,7 @@ import numpy as np
 from fp3o.errors import UserError
 from fp3o.spec import FORMAT
 
-Metrics = Mapping[int, Mapping[int, Mapping[str, Any]]]
+MetricLines = Mapping[int, Mapping[int, Mapping[str, Any]]]
 """Seed -> iteration -> line of `metrics.jsonl`."""
 
 
@@ -41,7 +41,7 @@ class RunRecord:
     path: Path
     metadata: Mapping[str, Any]
     """`config.json`: settings, versions, device, command."""
-    metrics: Metrics
+    metrics: MetricLines
     results: Mapping[str, Any]
     """`results.json`; empty while the run is unfinished."""
     label: str = ""
@@ -187,7 +187,7 @@ def _read_metrics(path: Path) -> dict[int, dict[int, dict[str, Any]]]:
     return metrics
 
 
-def _series(metrics: Metrics, name: str, stage: int | None) -> Series:
+def _series(metrics: MetricLines, name: str, stage: int | None) -> Series:
     steps: dict[int, int] = {}
     rows: dict[tuple[int, int], list[float]] = {}
     for seed, lines in metrics.items():

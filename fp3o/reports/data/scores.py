@@ -38,7 +38,7 @@ class Score(NamedTuple):
         return over_seeds._replace(low=over_seeds.centre - half, high=over_seeds.centre + half)
 
 
-class Baseline(NamedTuple):
+class BaselineScore(NamedTuple):
     """Score of a scripted policy on the same task."""
 
     name: str
@@ -58,7 +58,7 @@ class TaskScores(NamedTuple):
     """Per run: the policy at the end of training, or the latest evaluation so far."""
     best: list[Score | None]
     """Per run: the best policy found during training, evaluated on fresh episodes."""
-    baselines: list[Baseline]
+    baselines: list[BaselineScore]
     """Scripted policies, lowest score first."""
     measure: Measure = RETURN
     episode_metrics: "Mapping[str, TaskScores]" = MappingProxyType({})
@@ -90,7 +90,7 @@ class TaskScores(NamedTuple):
         pairs = zip(self.runs, self.last, strict=True)
         return next((score for other, score in pairs if other.path == run.path), None)
 
-    def baseline(self, name: str) -> Baseline | None:
+    def baseline(self, name: str) -> BaselineScore | None:
         """A baseline by name; None if it has no such score."""
         return next((item for item in self.baselines if item.name == name), None)
 
@@ -160,9 +160,9 @@ def _score(rows: Sequence[tuple[int, float, float]], source: str, final: bool) -
     return Score(seeds, np.array(values), np.array(errors), source, final)
 
 
-def _baselines(runs: Sequence[RunRecord], measure: Measure) -> list[Baseline]:
+def _baselines(runs: Sequence[RunRecord], measure: Measure) -> list[BaselineScore]:
     """Baselines, lowest first; of several evaluations the one with most episodes."""
-    known: dict[str, Baseline] = {}
+    known: dict[str, BaselineScore] = {}
     for run in runs:
         for name, row in (run.results.get("baselines") or {}).items():
             if not isinstance(row, Mapping) or not np.isfinite(value := measure.value(row)):
@@ -170,7 +170,7 @@ def _baselines(runs: Sequence[RunRecord], measure: Measure) -> list[Baseline]:
             episodes = int(row.get("episodes") or 0)
             title, summary = str(row.get("title") or name), str(row.get("summary") or "")
             error = measure.standard_error(row, episodes)
-            new = Baseline(str(name), title, summary, value, error, episodes)
+            new = BaselineScore(str(name), title, summary, value, error, episodes)
             if name not in known or new.episodes > known[name].episodes:
                 known[name] = new
     return sorted(known.values(), key=lambda baseline: baseline.value)

@@ -15,8 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from fp3o.reports.data.record import RunRecord, Series
-from fp3o.reports.data.scores import Baseline
-from fp3o.reports.figures.style import FAINT, GRID, INK, LINES, NEUTRAL, PALETTE
+from fp3o.reports.data.scores import BaselineScore
+from fp3o.reports.figures.style import (
+    FAINT_COLOUR,
+    GRID_COLOUR,
+    INK_COLOUR,
+    LINES,
+    NEUTRAL,
+    PALETTE,
+)
 from fp3o.reports.phrasing import count_text, number_text, short
 
 MAX_POINTS = 150
@@ -30,10 +37,11 @@ DASHED = (0, (4, 3))
 
 RC_PARAMS: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GRID,
-    "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.axisbelow": True, "axes.grid": True,
-    "grid.color": GRID, "grid.linewidth": 0.5, "xtick.color": GRID, "ytick.color": GRID,
-    "xtick.labelcolor": FAINT, "ytick.labelcolor": FAINT, "text.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GRID_COLOUR,
+    "axes.labelcolor": INK_COLOUR, "axes.titlecolor": INK_COLOUR, "axes.axisbelow": True, "axes.grid": True,
+    "grid.color": GRID_COLOUR, "grid.linewidth": 0.5, "xtick.color": GRID_COLOUR,
+    "ytick.color": GRID_COLOUR, "xtick.labelcolor": FAINT_COLOUR,
+    "ytick.labelcolor": FAINT_COLOUR, "text.color": INK_COLOUR,
     "legend.frameon": False, "lines.linewidth": 1.8, "lines.solid_capstyle": "round",
     "svg.fonttype": "none", "svg.hashsalt": "fp3o", "pdf.fonttype": 42, "text.parse_math": False,
 }  # fmt: skip
@@ -127,7 +135,7 @@ def format_percent(axis: Axis) -> None:
 
 
 def baseline_lines(
-    axis: Axes, baselines: Sequence[Baseline], labelled: bool, unit: str = ""
+    axis: Axes, baselines: Sequence[BaselineScore], labelled: bool, unit: str = ""
 ) -> None:
     """Horizontal dashed lines, labelled at the right edge; an arrow for those off the axis."""
     bottom, top = axis.get_ylim()
@@ -135,15 +143,21 @@ def baseline_lines(
     for item, height in zip(baselines, spread_labels(heights, 0.065), strict=True):
         arrow = "↓ " if item.value < bottom else "↑ " if item.value > top else ""
         if not arrow:
-            axis.axhline(item.value, color=FAINT, lw=0.9, ls=DASHED, zorder=1.5)
+            axis.axhline(item.value, color=FAINT_COLOUR, lw=0.9, ls=DASHED, zorder=1.5)
         if labelled:
             text = f"{arrow}{short(item.name, 16)} {signed(item.value)}{unit}"
             axis.text(
-                1.015, height, text, color=FAINT, fontsize=8, va="center", transform=axis.transAxes
+                1.015,
+                height,
+                text,
+                color=FAINT_COLOUR,
+                fontsize=8,
+                va="center",
+                transform=axis.transAxes,
             )
 
 
-def baseline_columns(axis: Axes, baselines: Sequence[Baseline], unit: str = "") -> None:
+def baseline_columns(axis: Axes, baselines: Sequence[BaselineScore], unit: str = "") -> None:
     """Vertical dashed lines, labelled on top; an arrow for those off the axis.
 
     Baselines with equal values share a label: spread apart, labels would miss the line.
@@ -154,11 +168,11 @@ def baseline_columns(axis: Axes, baselines: Sequence[Baseline], unit: str = "") 
     for (number, value), place in zip(values.items(), spread_labels(places, 0.14), strict=True):
         arrow = "← " if value < left else "→ " if value > right else ""
         if not arrow:
-            axis.axvline(value, color=FAINT, lw=0.9, ls=DASHED, zorder=1)
+            axis.axvline(value, color=FAINT_COLOUR, lw=0.9, ls=DASHED, zorder=1)
         names = [short(item.name, 16) for item in baselines if signed(item.value) == number]
         text = f"{fill(', '.join(names), 16)}\n{arrow}{number}{unit}"
         axis.text(
-            place, 1.01, text, color=FAINT, fontsize=8, ha="center", va="bottom",
+            place, 1.01, text, color=FAINT_COLOUR, fontsize=8, ha="center", va="bottom",
             transform=axis.transAxes,
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.figures.canvas import PANEL, figure_style, format_steps, run_colour, thin_series
-from fp3o.reports.figures.style import FAINT, PALETTE
+from fp3o.reports.figures.style import FAINT_COLOUR, PALETTE
 from fp3o.reports.phrasing import short
 from fp3o.reports.stats.intervals import mean_band
 
@@ -129,7 +129,7 @@ def _draw_panel(axis: Axes, panel: DiagnosticPanel, run: RunRecord) -> None:
     axis.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
     low, high = axis.get_ylim()
     if panel.with_zero:
-        axis.axhline(0.0, color=FAINT, lw=0.8)
+        axis.axhline(0.0, color=FAINT_COLOUR, lw=0.8)
         axis.set_ylim(min(0.0, low), max(0.0, high))
     if panel.top is not None:
         axis.set_ylim(0.0, 1.05 * panel.top)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fp3o.reports.data.measures import Measure, find_measure
 from fp3o.reports.data.record import RunRecord, Series
-from fp3o.reports.data.scores import Baseline, Score, TaskScores
+from fp3o.reports.data.scores import BaselineScore, Score, TaskScores
 from fp3o.reports.figures.canvas import (
     PANEL,
     LineStyle,
@@ -24,7 +24,7 @@ from fp3o.reports.figures.canvas import (
     line_styles,
     thin_series,
 )
-from fp3o.reports.figures.style import INK
+from fp3o.reports.figures.style import INK_COLOUR
 from fp3o.reports.phrasing import sharing_text, short
 from fp3o.reports.stats.intervals import mean_band
 
@@ -34,7 +34,7 @@ CURVE_TITLES = {
 }  # fmt: skip
 """Metrics of learning curves and their titles."""
 
-MARGIN = 3.0
+RATE_MARGIN = 3.0
 """Percent points beyond 0 and 100 % on the axis of a rate, so that lines there are visible."""
 
 
@@ -59,7 +59,7 @@ def _measure_of(metric: str) -> Measure:
 
 def curves_figure(
     groups: Mapping[str, Sequence[RunRecord]],
-    baselines: Sequence[Baseline] = (),
+    baselines: Sequence[BaselineScore] = (),
     metric: str = "eval_return",
     limits: tuple[float, float] | None = None,
 ) -> Figure:
@@ -87,7 +87,7 @@ def curves_figure(
 
 
 def curve_limits(
-    runs: Sequence[RunRecord], baselines: Sequence[Baseline], metric: str = "eval_return"
+    runs: Sequence[RunRecord], baselines: Sequence[BaselineScore], metric: str = "eval_return"
 ) -> tuple[float, float]:
     """Limits of the y axis: all seeds after the start of training, and baselines nearby.
 
@@ -95,7 +95,7 @@ def curve_limits(
     of training may lie below the axis, so that the upper part is not compressed.
     """
     if (measure := _measure_of(metric)).is_rate:
-        return measure.bounds[0] - MARGIN, measure.bounds[1] + MARGIN
+        return measure.bounds[0] - RATE_MARGIN, measure.bounds[1] + RATE_MARGIN
     start, late = start_share(runs), []
     for run in runs:
         step, value = run.series(metric)
@@ -139,7 +139,7 @@ def _label_rows(axis: Axes, names: Sequence[str], headings: set[str]) -> None:
     axis.set_yticks(range(len(names)), names)
     for label in axis.get_yticklabels():
         heading = label.get_text() in headings
-        label.set(color=INK, fontweight="bold" if heading else "normal")
+        label.set(color=INK_COLOUR, fontweight="bold" if heading else "normal")
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.grid(visible=False, axis="y")
@@ -148,7 +148,7 @@ def _label_rows(axis: Axes, names: Sequence[str], headings: set[str]) -> None:
 def _score_limits(scores: TaskScores) -> tuple[float, float]:
     """Limits of the score axis: seeds, intervals as far as sensible, baselines."""
     if (measure := scores.measure).is_rate:
-        return measure.bounds[0] - MARGIN, measure.bounds[1] + MARGIN
+        return measure.bounds[0] - RATE_MARGIN, measure.bounds[1] + RATE_MARGIN
     seeds = np.concatenate([score.values for score in scores.last])
     # The interval of two seeds can be a hundred times as wide as their distance.
     widest = max(float(np.ptp(seeds)), 1e-9)
@@ -158,7 +158,7 @@ def _score_limits(scores: TaskScores) -> tuple[float, float]:
 
 
 def _limits(
-    values: np.ndarray, baselines: Sequence[Baseline], near: float, pad: float
+    values: np.ndarray, baselines: Sequence[BaselineScore], near: float, pad: float
 ) -> tuple[float, float]:
     """Limits that contain all values and the baselines above them and just below them.
 

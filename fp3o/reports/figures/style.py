@@ -2,7 +2,7 @@
 
 from fp3o.algorithms.table import ALGORITHMS
 
-INK, FAINT, GRID = "#1f2328", "#656d76", "#d5dae0"
+INK_COLOUR, FAINT_COLOUR, GRID_COLOUR = "#1f2328", "#656d76", "#d5dae0"
 """Text; secondary text and baselines; grid and axes."""
 
 NEUTRAL = ("#7f5539", "#c39a7b")
@@ -15,7 +15,7 @@ Okabe and Ito, which readers with colour blindness can distinguish."""
 LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 """Dashes that distinguish runs of one colour."""
 
-VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid"} | {
+VARIABLES = {INK_COLOUR: "--ink", FAINT_COLOUR: "--faint", GRID_COLOUR: "--grid"} | {
     colour: f"--c-{colour[1:]}" for colour in PALETTE
 }
 """Colour in a figure -> variable in the style sheet of a page."""
