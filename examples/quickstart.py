@@ -1,14 +1,12 @@
-"""Train a team that must learn to talk, judge it, load its policy and play an episode with it.
+"""Train a team that has to invent a language, evaluate it, and run its policy.
 
     python examples/quickstart.py
 
-One agent sees which landmark is the goal but cannot move; the other moves but does not know the
-goal. Without a language of their own the best they can do is to wait in the middle.
+The speaker observes which landmark is the goal but cannot move; the listener moves but does not
+observe the goal. Without communication the best policy is to wait at the centre of the landmarks.
 """
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 import fp3o
 
@@ -16,21 +14,19 @@ STEPS = 200_000
 
 
 def main() -> None:
-    """Train, evaluate, load, act."""
+    """Train, evaluate, load and run a policy."""
     run = fp3o.train(preset="demo", sharing="partial", steps=STEPS)
-    print(fp3o.evaluate(run.path, episodes=200)["policies"])
+    print(run.evaluate(episodes=200)["policies"])
 
-    policy = fp3o.Policy.load(run.path)  # NumPy only: the robot needs no JAX
-    game = fp3o.make("mpe/simple_speaker_listener")
-    state, hidden_state, earned = game.reset(jax.random.key(0)), None, 0.0
+    policy = fp3o.Policy.load(run.path)  # needs NumPy only
+    env = fp3o.make(run.config.task, num_envs=100)
+    state, timestep = env.reset(jax.random.key(0))
+    hidden_state, total = None, 0.0
     for _ in range(25):
-        observation = game.observe(state)
-        actions, hidden_state = policy.act(
-            np.asarray(observation.obs), hidden_state, np.asarray(observation.action_mask)
-        )
-        state, reward, *_ = game.step(state, jnp.asarray(actions), jax.random.key(0))
-        earned += float(reward.mean()) / game.spec.shares
-    print(f"one episode: {earned:.2f} for each agent")
+        actions, hidden_state = policy.act(timestep.obs, hidden_state, timestep.action_mask)
+        state, timestep = env.step(state, actions)
+        total += float(timestep.reward.mean()) / env.spec.reward_sum_over
+    print(f"mean of 100 episodes: {total:.2f} per agent")
 
 
 if __name__ == "__main__":
