@@ -18,11 +18,11 @@ METRICS = "fp3o/learning/metrics.py"
 PROGRAM = """
 import fp3o
 from fp3o.envs.check import check_env
-from fp3o.experiments import EXPERIMENTS
+from fp3o.experiments import find_experiment
 
 assert fp3o.__file__.startswith({folder!r}), fp3o.__file__
 assert check_env("meeting/line", num_envs=2, steps=12).ok
-assert len(list(EXPERIMENTS["clip-range"].cells("laptop"))) == 4
+assert len(list(find_experiment("clip-range").cells("laptop"))) == 4
 run = fp3o.train(
     "meeting/line", algorithm="soppo", sharing="pairs", num_envs=2, rollout=10, steps=40,
     hidden=(4,), epochs=1, minibatches=1, eval_episodes=2, final_episodes=2, out="run",
