@@ -15,9 +15,9 @@ HERE = Path(__file__).parent
 
 INDEX = """# Results
 
-Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`; nothing
-here is edited by hand. Scales are explained [here](../experiments.md#scales). A verdict holds for
-these runs only.
+Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`. The wording
+of pages from earlier versions was updated since, their numbers and figures were not. Scales are
+explained [here](../experiments.md#scales). A verdict holds for these runs only.
 
 | experiment | scale | cells | seeds | machines | verdict |
 |---|---|---|---|---|---|

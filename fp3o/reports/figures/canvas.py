@@ -38,7 +38,8 @@ DASHED = (0, (4, 3))
 RC_PARAMS: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GRID_COLOUR,
-    "axes.labelcolor": INK_COLOUR, "axes.titlecolor": INK_COLOUR, "axes.axisbelow": True, "axes.grid": True,
+    "axes.labelcolor": INK_COLOUR, "axes.titlecolor": INK_COLOUR, "axes.axisbelow": True,
+    "axes.grid": True,
     "grid.color": GRID_COLOUR, "grid.linewidth": 0.5, "xtick.color": GRID_COLOUR,
     "ytick.color": GRID_COLOUR, "xtick.labelcolor": FAINT_COLOUR,
     "ytick.labelcolor": FAINT_COLOUR, "text.color": INK_COLOUR,
