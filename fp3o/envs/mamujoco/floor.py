@@ -5,9 +5,9 @@ import numpy as np
 from fp3o.envs.mamujoco.raycast import Camera
 from fp3o.envs.rendering import rgb
 
-SKY, HORIZON = (np.array(rgb(name), np.uint8) / 255 for name in ("#b5d0e8", "#f7f5f0"))
+_SKY, _HORIZON = (np.array(rgb(name), np.uint8) / 255 for name in ("#b5d0e8", "#f7f5f0"))
 
-TILES = np.stack([np.array(rgb(name), np.uint8) / 255 for name in ("#f2efe8", "#d6d7d8")])
+_TILES = np.stack([np.array(rgb(name), np.uint8) / 255 for name in ("#f2efe8", "#d6d7d8")])
 """Light and dark tiles."""
 
 
@@ -16,9 +16,9 @@ def sky_and_floor(camera: Camera, tile: float) -> np.ndarray:
     width, height = camera.size
     rise, image = camera.rise(1)[:, None], np.empty((height, width, 3), np.float32)
     horizon = int((rise > -1e-3).sum())
-    image[:horizon] = (HORIZON + (SKY - HORIZON) * np.clip(rise[:horizon] / 0.2, 0, 1))[:, None]
+    image[:horizon] = (_HORIZON + (_SKY - _HORIZON) * np.clip(rise[:horizon] / 0.2, 0, 1))[:, None]
     fade = 1 / (1 + (rise[horizon:] / 0.12) ** 2)
-    light, dark = ((hue + (HORIZON - hue) * fade).astype(np.float32)[:, None] for hue in TILES)
+    light, dark = ((hue + (_HORIZON - hue) * fade).astype(np.float32)[:, None] for hue in _TILES)
     image[horizon:] = (light + dark) / 2 + (light - dark) / 2 * _chequers(camera, tile, horizon)
     return image
 

@@ -27,9 +27,8 @@ from fp3o.envs.api import Env, Observation
 from fp3o.envs.mamujoco.catalogue import split_name
 from fp3o.envs.mamujoco.render import render_task
 from fp3o.envs.mamujoco.rewards.rules import RewardInputs
-from fp3o.envs.mamujoco.task import BodyTask
+from fp3o.envs.mamujoco.task import BodyTask, TaskProperties
 from fp3o.errors import MissingExtraError, SettingError
-from fp3o.spec import EnvSpec
 
 NUM_STARTS = 4096
 """Number of initial states."""
@@ -82,10 +81,8 @@ class MjxState(NamedTuple):
     """Steps since the start of the episode."""
 
 
-class MjxEnv(Env):
+class MjxEnv(TaskProperties, Env):
     """One environment of a task as pure functions on MJX."""
-
-    renderable = True
 
     def __init__(self, task: BodyTask):
         _check_body(task)
@@ -95,21 +92,6 @@ class MjxEnv(Env):
         self._blank = self._mjx.make_data(task.model)
         fourth = task.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
         self._advance = self._runge_kutta if fourth else self._euler
-
-    @property
-    def spec(self) -> EnvSpec:
-        """Number of agents, sizes of observations and actions."""
-        return self.task.spec
-
-    @property
-    def step_seconds(self) -> float:
-        """Simulated time per step, in seconds."""
-        return self.task.step_seconds
-
-    @property
-    def max_episode_steps(self) -> int:
-        """The time limit."""
-        return self.task.body.max_episode_steps
 
     def render(self, state: MjxState, caption: str) -> np.ndarray:
         """Draw the body, with one colour per agent."""

@@ -126,9 +126,9 @@ def _long_swimmer(segments: int, timestep: float) -> ET.Element:
     )
     link = ET.SubElement(world, "body", name="torso", pos="0 0 0")
     _capsule(link, "1.5 0 0 0.5 0 0", "0.1", density="1000")
-    for name, kind, axis in (("slider1", "slide", "1 0 0"), ("slider2", "slide", "0 1 0"),
+    for name, joint_type, axis in (("slider1", "slide", "1 0 0"), ("slider2", "slide", "0 1 0"),
                              ("rot", "hinge", "0 0 1")):  # fmt: skip
-        ET.SubElement(link, "joint", name=name, type=kind, axis=axis, pos="0 0 0")
+        ET.SubElement(link, "joint", name=name, type=joint_type, axis=axis, pos="0 0 0")
     motors = ET.SubElement(root, "actuator")
     for i in range(segments):
         link = ET.SubElement(link, "body", name=f"mid{i}", pos="-1 0 0" if i else "0.5 0 0")

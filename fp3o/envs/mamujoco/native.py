@@ -14,7 +14,7 @@ from fp3o.envs.mamujoco.render import render_task
 from fp3o.envs.mamujoco.rewards.rules import Fields
 from fp3o.envs.mamujoco.rollout_log import RolloutLog, obs_at, state_at
 from fp3o.envs.mamujoco.simulation import SimulationBatch, silenced_warnings
-from fp3o.envs.mamujoco.task import BodyTask
+from fp3o.envs.mamujoco.task import BodyTask, TaskProperties
 from fp3o.errors import NonFiniteError
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
@@ -132,7 +132,7 @@ class NativeVecEnv(VecEnv):
         self.simulation.controls[...] = controls
 
     def _record(self, log: RolloutLog, t: int) -> bool:
-        """Record the simulations after a step, and tell whether one of them has failed."""
+        """Record the simulations after a step; returns whether one of them has failed."""
         simulation = self.simulation
         if suspect := simulation.may_have_diverged():
             log.diverged[t] = simulation.reset_diverged()
@@ -172,26 +172,10 @@ class NativeVecEnv(VecEnv):
 
 
 @dataclass(frozen=True)
-class NativeEnv(HostEnv):
+class NativeEnv(TaskProperties, HostEnv):
     """A task on MuJoCo, from which batches are made."""
 
     task: BodyTask
-    renderable = True
-
-    @property
-    def spec(self) -> EnvSpec:
-        """Number of agents, sizes of observations and actions."""
-        return self.task.spec
-
-    @property
-    def step_seconds(self) -> float:
-        """Simulated time per step, in seconds."""
-        return self.task.step_seconds
-
-    @property
-    def max_episode_steps(self) -> int:
-        """The time limit."""
-        return self.task.body.max_episode_steps
 
     def vectorise(self, num_envs: int) -> NativeVecEnv:
         """Make a batch of environments that are stepped together."""

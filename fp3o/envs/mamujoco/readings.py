@@ -15,7 +15,7 @@ def zero_and_one(shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.array([0.0, 1.0]), (*shape, 2))
 
 
-def standardise(xp: Any, x: Any) -> Any:
+def standardise_rows(xp: Any, x: Any) -> Any:
     """Standardise every vector by its own mean and deviation, padding included (the paper)."""
     # A matrix product is NumPy's fastest way to the mean of few numbers.
     rows = x.reshape(-1, x.shape[-1])

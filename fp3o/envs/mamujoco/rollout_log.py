@@ -47,19 +47,20 @@ class RolloutLog:
         reward = np.empty((*self.episode_start.shape, 1), self.obs.dtype)
         reward[0], reward[1:, :, 0] = now.reward[:, :1], self._rewards(before[:-1], after)
         state, final_obs, final_state = self._states()
-        return before[-1].copy(), TimeStep(
-            obs=self.obs,
-            state=state,
-            action_mask=np.broadcast_to(now.action_mask, (length, *now.action_mask.shape)),
-            alive=np.broadcast_to(now.alive, (length, *now.alive.shape)),
-            reward=np.broadcast_to(reward, (length, *now.reward.shape)),
-            terminated=np.concatenate([now.terminated[None], self.terminated]),
-            truncated=np.concatenate([now.truncated[None], self.truncated]),
-            episode_start=self.episode_start,
-            final_obs=final_obs,
-            final_state=final_state,
-            episode_metrics=np.zeros((*self.episode_start.shape, 0), self.obs.dtype),
-        )
+        arrays: dict[str, Any] = {
+            "obs": self.obs,
+            "state": state,
+            "action_mask": np.broadcast_to(now.action_mask, (length, *now.action_mask.shape)),
+            "alive": np.broadcast_to(now.alive, (length, *now.alive.shape)),
+            "reward": np.broadcast_to(reward, (length, *now.reward.shape)),
+            "terminated": np.concatenate([now.terminated[None], self.terminated]),
+            "truncated": np.concatenate([now.truncated[None], self.truncated]),
+            "episode_start": self.episode_start,
+            "final_obs": final_obs,
+            "final_state": final_state,
+            "episode_metrics": np.zeros((*self.episode_start.shape, 0), self.obs.dtype),
+        }
+        return before[-1].copy(), TimeStep(**arrays)
 
     def _progress(self, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The progress before each step and at the end `(t + 1, e)`, and after each step."""

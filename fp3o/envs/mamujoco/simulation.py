@@ -71,7 +71,7 @@ class SimulationBatch:
     def may_have_diverged(self) -> bool:
         """Whether a simulation may have diverged: rarely true, and cheap to test."""
         # MuJoCo resets a simulation when it finds bad numbers at the start of a substep (a reset
-        # clears the counts). It has not yet seen those that the last substep has produced.
+        # clears the counts). Those of the last substep are not found before the next step.
         worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
         return not worst < mujoco.mjMAXVAL or bool(self._warning_counts.any())
 

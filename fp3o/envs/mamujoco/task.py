@@ -12,7 +12,7 @@ import numpy as np
 from fp3o.envs.mamujoco.bodies.body import Body, make_body
 from fp3o.envs.mamujoco.catalogue import MAMUJOCO, single_agent_partition, split_name
 from fp3o.envs.mamujoco.partition import Column, Joint, JointGraph, observed_columns
-from fp3o.envs.mamujoco.readings import SOURCES, standardise, zero_and_one
+from fp3o.envs.mamujoco.readings import SOURCES, standardise_rows, zero_and_one
 from fp3o.envs.mamujoco.rewards.rules import Fields
 from fp3o.envs.mamujoco.variant import Variant
 from fp3o.errors import SettingError, nearest
@@ -73,11 +73,33 @@ class BodyTask:
 
     def _select(self, xp: Any, readings: Any, indices: np.ndarray) -> Any:
         selected = readings.take(indices, axis=-1)
-        return selected if self.variant.profile == "farama" else standardise(xp, selected)
+        return selected if self.variant.profile == "farama" else standardise_rows(xp, selected)
 
     def controls(self, action: Any) -> Any:
         """The team's actions `(*e, n, d)` as controls `(*e, nu)`."""
         return action.reshape(*action.shape[:-2], -1).take(self.control_indices, axis=-1)
+
+
+class TaskProperties:
+    """Members that environments of a `BodyTask` have in common."""
+
+    task: BodyTask
+    renderable = True
+
+    @property
+    def spec(self) -> EnvSpec:
+        """Number of agents, sizes of observations and actions."""
+        return self.task.spec
+
+    @property
+    def step_seconds(self) -> float:
+        """Simulated time per step, in seconds."""
+        return self.task.step_seconds
+
+    @property
+    def max_episode_steps(self) -> int:
+        """The time limit."""
+        return self.task.body.max_episode_steps
 
 
 @cache

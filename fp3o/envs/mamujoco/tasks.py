@@ -28,7 +28,7 @@ def _task(name: str) -> Task | None:
 
 
 def _env(name: str, variant: str) -> Env | HostEnv:
-    from fp3o.envs.mamujoco.env import mamujoco_env  # imports MuJoCo, which takes a moment
+    from fp3o.envs.mamujoco.env import mamujoco_env  # importing MuJoCo is slow
 
     return mamujoco_env(name, variant)
 

@@ -116,7 +116,7 @@ MAPS: Mapping[str, Map] = {
 
 
 def map_summary(name: str) -> str:
-    """Both teams in words, `3 marines against 3 marines`."""
+    """Both teams, `3 marines against 3 marines`."""
     sides = MAPS[name].allies, MAPS[name].enemies
     return " against ".join(map(_team_summary, sides))
 

@@ -171,11 +171,11 @@ class ObservationBuilder:
         alive = jnp.broadcast_to(units.hp[None] > 0, (n, count))
         (ours, theirs), (our_types, their_types) = self._health(units), self._types
         positions = self._positions(units)
-        seen = visible[..., None].astype(jnp.float32)
+        in_range = visible[..., None].astype(jnp.float32)
         own = [ours, positions[:n], our_types, acted]
-        allies = _join(seen[:, :n], where[:, :n], self._cooldowns(units), *own)
+        allies = _join(in_range[:, :n], where[:, :n], self._cooldowns(units), *own)
         enemies = _join(
-            action_mask[:, FIRST_ATTACK:, None], where[:, n:], seen[:, n:], theirs, their_types,
+            action_mask[:, FIRST_ATTACK:, None], where[:, n:], in_range[:, n:], theirs, their_types,
             positions[n:],
         )  # fmt: skip
         return _paper_rows(units, action_mask, (allies, enemies), own, alive)

@@ -147,6 +147,7 @@ def _open(free: np.ndarray, x: int, y: int) -> np.ndarray:
 @cache
 def terrain(name: str) -> Terrain:
     """A terrain by name."""
-    rows = TERRAINS[name].split()
+    lines = (line.split() for line in TERRAINS[name].split("\n") if line)
+    rows = [row for count, row in lines for _ in range(int(count))]
     number = {"0": 0, "1": 1, "2": 2, "r": 3}
     return Terrain(np.array([[number[c] for c in row] for row in reversed(rows)]).T)

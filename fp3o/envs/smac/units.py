@@ -106,4 +106,4 @@ UNIT_TYPES: Mapping[str, UnitType] = {
         armour=2, bonus={"armoured": 5}, missile_speed=27, regeneration=_ZERG, range_slop=0.0,
     ),
 }  # fmt: skip
-"""Unit types by name. `max_cooldown` of stalker and colossus look exchanged in SMAC; kept here."""
+"""Unit types by name. `max_cooldown` of stalker and colossus seem exchanged in SMAC; kept here."""

@@ -61,7 +61,7 @@ def test_all_maps_are_tasks() -> None:
     """In the simulator and in StarCraft II, with the same variants; errors name the nearest map."""
     for name in MAPS:
         ours, real = TASKS[f"smac/{name}"], get_task(f"starcraft2/{name}")
-        assert ours.max_episode_steps() == real.max_episode_steps() == MAPS[name].limit
+        assert ours.max_episode_steps() == real.max_episode_steps() == MAPS[name].max_episode_steps
         assert ours.variants == real.variants
         assert "many" not in real.presets
     with pytest.raises(ValueError, match="smac/5m_vs_6m"):

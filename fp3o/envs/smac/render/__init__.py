@@ -2,7 +2,7 @@
 
 | module      | contents                                                    |
 |-------------|-------------------------------------------------------------|
-| `battle`    | `render_battle`: the whole image                            |
+| `battle`    | `render_battle`: the complete image                         |
 | `scene`     | what is drawn: positions, directions, targets of all units  |
 | `attacks`   | shots, missiles, beams and explosions                       |
 | `legend`    | strength of both sides, unit types and counts               |

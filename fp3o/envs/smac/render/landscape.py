@@ -16,7 +16,7 @@ MAX_WIDTH, MAX_HEIGHT = 768, 624
 HEADER, FOOTER = 54, 26
 """Heights of the strips for the legend and the caption, in pixels."""
 
-MARGIN = 0.75
+_MARGIN = 0.75
 """Cells shown around the walkable ones."""
 
 VOID_COLOUR, ROCK_COLOUR = "#5e5c58", "#a8a294"
@@ -45,7 +45,7 @@ def backdrop(name: str) -> Backdrop:
     """The image of a terrain by name, with empty strips above and below."""
     land = terrain(name)
     cells = np.argwhere(land.walkable)
-    (left, bottom), (right, top) = cells.min(0) - MARGIN, cells.max(0) + 1 + MARGIN
+    (left, bottom), (right, top) = cells.min(0) - _MARGIN, cells.max(0) + 1 + _MARGIN
     scale = float(min(MAX_WIDTH / (right - left), MAX_HEIGHT / (top - bottom)))
     width, height = (2 * round(length * scale / 2) for length in (right - left, top - bottom))
     scale *= SUPERSAMPLING

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from fp3o.envs.smac.maps import MAPS, Map, formation, unit_names
 from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
@@ -132,7 +133,7 @@ class Battle:
             jnp.zeros(count, bool),
         )  # fmt: skip
 
-    def between_sides(self, pairs: np.ndarray | jnp.ndarray) -> BySide:
+    def between_sides(self, pairs: Array) -> BySide:
         """The entries of a `(u, u)` array that relate opponents: `(a, v)` and `(v, a)`."""
         n = self.num_allies
         return pairs[:n, n:], pairs[n:, :n]

@@ -27,9 +27,9 @@ def push_apart(
 ) -> tuple[Array, Array, Array]:
     """Displacements of overlapping units, and the share of its step each unit can take.
 
-    `motion` tells which units are alive, walk, and have arrived. Standing units yield little to
-    walking ones. A unit that walks into another slows down, and one that arrives at the destination
-    of its side stops there; otherwise all units would press towards one point.
+    `motion` are masks of the units that are alive, walk, and have arrived. Standing units yield
+    little to walking ones. A unit that walks into another slows down, and one that arrives at the
+    destination of its side stops there; otherwise all units would press towards one point.
     """
     stats, (dx, dy, distance), (alive, walks, arrives) = battle.stats, geometry, motion
     # The indices break ties between units at exactly the same position.

@@ -16,7 +16,7 @@ from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
 def update_attacks(
     battle: Battle, units: Units, able: Array, gap: Array, noise: Array
 ) -> tuple[Units, Bool[Array, " u"]]:
-    """Advance cooldowns and wind-ups, and tell which units hit in this loop."""
+    """Advance cooldowns and wind-ups; also returns which units hit in this loop."""
     stats, winding = battle.stats, units.windup > 0
     cooldown = jnp.maximum(units.cooldown - 1, 0.0)
     starts = able & ~winding & (cooldown <= 0) & (gap <= stats.weapon_range)

@@ -62,6 +62,6 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     y = units.y + pace * step_y + jnp.where(alive, push_y, 0.0)
     x, y = keep_inside(battle, x, y)
 
-    units = units._replace(x=x, y=y, target=targets.index)
+    units = units._replace(x=x, y=y, target=targets.indices)
     units, hits = update_attacks(battle, units, alive & targets.exists, targets.gap, noise)
     return resolve_hits(battle, units, hits, targets.mask, geometry.distance)

@@ -66,7 +66,7 @@ class Geometry(NamedTuple):
 class Targets(NamedTuple):
     """The targets of all units in a loop."""
 
-    index: Int[Array, " u"]
+    indices: Int[Array, " u"]
     """Index within the other side, or `NO_TARGET`."""
     mask: BySide
     """The same as one-hot masks."""

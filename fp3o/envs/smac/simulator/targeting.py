@@ -16,10 +16,10 @@ def select_targets(
     n, alive, radius = battle.num_allies, units.hp > 0, battle.stats.radius
     gap = distance - (radius[:, None] + radius[None])
     gaps, opponents_alive = battle.between_sides(gap), (alive[n:], alive[:n])
-    index = _automatic_targets(battle, units, orders, gaps, opponents_alive)
-    mask = target_masks(battle, index)
+    indices = _automatic_targets(battle, units, orders, gaps, opponents_alive)
+    mask = target_masks(battle, indices)
     exists = _any_target(mask, opponents_alive)
-    return Targets(jnp.where(exists, index, NO_TARGET), mask, exists, at_target(mask, gaps))
+    return Targets(jnp.where(exists, indices, NO_TARGET), mask, exists, at_target(mask, gaps))
 
 
 def _automatic_targets(
