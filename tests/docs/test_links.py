@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from doc_pages import DOCS, PAGES, ROOT, anchors, links, page_id
+from doc_pages import DOCS, PAGES, ROOT, anchors, links, page_id, prose
 
 import fp3o
 
@@ -49,3 +49,16 @@ def test_readme_has_two_commands() -> None:
     section = (ROOT / "README.md").read_text().split("## Quick start")[1].split("\n## ")[0]
     assert re.findall(r"```sh\n(.*?)```", section, re.DOTALL) == ["make demo\n", "make test\n"]
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_named_files_exist(page: Path) -> None:
+    """Files and tests that the text names in code style exist."""
+    if page.name == "CHANGELOG.md" or page.parent.name == "results":
+        return
+    text = prose(page)
+    for name in re.findall(r"`((?:fp3o|tests|benchmarks|docs|examples)/[\w./-]+?)`", text):
+        assert (ROOT / name).exists() or "NAME" in name, f"{page_id(page)} names {name}"
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", text):
+        assert f"def {name}(" in tests, f"{page_id(page)} names {name}"

@@ -14,7 +14,7 @@ SMOKE: Mapping[str, Any] = {
 """Settings of all tasks at the scale `smoke`."""
 
 LAPTOP: Mapping[str, Mapping[str, Any]] = {
-    # The settings of the demo, in which agents learn to communicate within a minute.
+    # Settings with which agents learn to communicate within a minute.
     "mpe": {
         "num_envs": 64, "epochs": 4, "minibatches": 4, "gru_size": 0, "sequence_length": 1,
         "gamma": 0.9, "actor_lr": 2e-3, "critic_lr": 2e-3, "steps": 640_000, "eval_every": 20,
