@@ -81,7 +81,7 @@ class NumPyNetwork:
             self._gates = (*layers[-2], inner)
 
     def __call__(self, x: np.ndarray, hidden_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Features `(k, r, f)` and hidden state `(k, r, h)` to outputs and the next hidden state."""
+        """Features `(k, r, f)`, hidden state `(k, r, h)` -> outputs, next hidden state."""
         for norm, layer in self._hidden:
             x = layer(norm(x))
             x = np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)

@@ -4,7 +4,7 @@ from typing import Any
 
 from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
-from fp3o.policy.schema import ListOf, PolicyError, Range, check_value, parse_json, quote
+from fp3o.policy.schema import ListOf, NumberRange, PolicyError, check_value, parse_json, quote
 from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
 
@@ -18,20 +18,20 @@ MAX_PARAMETERS = 2**26
 MAX_ARRAYS, MAX_AXES = 1024, 8
 """Limits of the arrays of a custom network, and of the axes of one."""
 
-SIZE, LAYER, NUMBER = Range(0, MAX_SIZE), Range(1, MAX_SIZE), Range(-1e300, 1e300)
+SIZE, LAYER, NUMBER = NumberRange(0, MAX_SIZE), NumberRange(1, MAX_SIZE), NumberRange(-1e300, 1e300)
 ACTION_SIZES = {
     "discrete": ListOf(ListOf(LAYER, MAX_OUTPUTS), MAX_AGENTS),
     "box": ListOf(SIZE, MAX_AGENTS),
 }
-VALUE = {"mean": ListOf(NUMBER, MAX_AGENTS), "std": ListOf(Range(0.0, 1e300), MAX_AGENTS)}
+VALUE = {"mean": ListOf(NUMBER, MAX_AGENTS), "std": ListOf(NumberRange(0.0, 1e300), MAX_AGENTS)}
 TASK = {
     "name": str,
     "actions": {"kind": {*ACTION_SIZES}, "sizes": list},
     "obs_size": SIZE,
     "state_size": SIZE,
-    "agent_types": ListOf(Range(-MAX_SIZE, MAX_SIZE), MAX_AGENTS),
+    "agent_types": ListOf(NumberRange(-MAX_SIZE, MAX_SIZE), MAX_AGENTS),
     "truncates": bool,
-    "reward_sum_over": Range(1, MAX_AGENTS),
+    "reward_sum_over": NumberRange(1, MAX_AGENTS),
     "episode_metrics": ListOf(str, MAX_ARRAYS, least=0),
 }
 NETWORK = {
@@ -47,16 +47,16 @@ CUSTOM_NETWORK = NETWORK | {
 }
 """A custom network: the import path of its class, and its arrays."""
 SCHEMA = {
-    "format": Range(FORMAT, FORMAT),
+    "format": NumberRange(FORMAT, FORMAT),
     "task": TASK,
     "network": NETWORK,
-    "sharing": ListOf(ListOf(Range(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
+    "sharing": ListOf(ListOf(NumberRange(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
     "normalisers": {
-        "input": {"kind": {"layer_norm", "none"}, "epsilon": Range(1e-12, 1.0)},
+        "input": {"kind": {"layer_norm", "none"}, "epsilon": NumberRange(1e-12, 1.0)},
         "value": object,
     },
     "provenance": dict,
-    "weights": {"file": {WEIGHTS}, "sha256": str, "bytes": Range(0, 2**40)},
+    "weights": {"file": {WEIGHTS}, "sha256": str, "bytes": NumberRange(0, 2**40)},
 }
 """The content of a `policy.json`."""
 

@@ -1,6 +1,6 @@
 """Checks of JSON from untrusted files against a schema, and JSON that is safe to write.
 
-A schema is a dict of schemas, a `ListOf`, a `Range`, a set of strings, or a type.
+A schema is a dict of schemas, a `ListOf`, a `NumberRange`, a set of strings, or a type.
 """
 
 import json
@@ -15,7 +15,7 @@ class PolicyError(UserError, ValueError):
     """A policy folder is missing, damaged or needs trust; the message names file and problem."""
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """A number between two bounds; an integer if they are."""
 
     low: float
@@ -33,7 +33,7 @@ class ListOf(NamedTuple):
 def check_value(value: Any, schema: Any, where: str) -> Any:
     """The value with its lists as tuples, if it fits the schema; else a `PolicyError`."""
     match schema:
-        case Range(low, high) if type(value) in {int, type(low)} and low <= value <= high:
+        case NumberRange(low, high) if type(value) in {int, type(low)} and low <= value <= high:
             return value  # a bool is no int here
         case dict() if isinstance(value, dict):
             if extra := [name for name in value if name not in schema]:
@@ -57,7 +57,7 @@ def _wanted(schema: Any) -> str:
     match schema:
         case ListOf():
             return f"a list of {schema.least} to {schema.most} entries"
-        case Range(low, high):
+        case NumberRange(low, high):
             return f"{'an integer' if isinstance(low, int) else 'a number'} from {low} to {high}"
         case set():
             return " or ".join(map(repr, sorted(schema)))

@@ -16,7 +16,7 @@ from fp3o.policy.schema import PolicyError
 from fp3o.policy.trust import require_trust
 from fp3o.spec import Discrete
 
-MASKED_LOGIT = -1e10
+_MASKED_LOGIT = -1e10
 """Logit of a choice that is not available: its probability is exactly 0."""
 
 
@@ -64,7 +64,7 @@ class Team:
         return custom_network(self.card, self._weights, self._agents)
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
-        """The hidden state at the start of an episode: zeros `(*batch, n, h)`, h = 0 without GRU."""
+        """The hidden state at the start of an episode: zeros `(*batch, n, h)`; h is 0 without GRU."""
         return self._inputs.initial_hidden_state(*batch)
 
     def act(
@@ -139,7 +139,7 @@ class Team:
         out, after = _agent_last(out, batch), _agent_last(after, batch)
         mask = self._inputs.action_mask(action_mask, batch)
         if self._std is None:
-            return np.where(mask, out, np.float32(MASKED_LOGIT)), None, after
+            return np.where(mask, out, np.float32(_MASKED_LOGIT)), None, after
         std = np.broadcast_to(self._std, out.shape)
         return out * mask, std * mask, after
 

@@ -36,8 +36,8 @@ def write_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise RunError(
-            f"cannot write to {path}: {error.strerror or error}. The last checkpoint is intact; fix "
-            f"this and continue with `fp3o resume {path}`"
+            f"cannot write to {path}: {error.strerror or error}. The last checkpoint is intact; "
+            f"fix this and continue with `fp3o resume {path}`"
         ) from error
 
 

@@ -7,70 +7,30 @@ from typing import Any
 
 from fp3o.policy import Policy
 from fp3o.reports import report
-from fp3o.reports.data.record import RunRecord, Series
-from fp3o.runs.directory import RunDirectory
+from fp3o.reports.data.record import RunRecord
 from fp3o.runs.evaluation import evaluate
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.video import render
 
 
-class Run:
+class Run(RunRecord):
     """A training run on disk: its settings, metrics, results and policies.
 
-    run = fp3o.Run.load("runs/my-run")
-    run.series("episode_return").value     # (seeds, t)
-    policy = run.policy("best")
+    Example:
+        run = fp3o.Run.load("runs/my-run")
+        run.series("episode_return").value    # (seeds, t)
+        policy = run.policy("best")
     """
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
         """Read a run directory, finished or not."""
-        run = cls(path)
-        _ = run.record  # raises where there is no run
-        return run
-
-    @cached_property
-    def record(self) -> RunRecord:
-        """The files of the run as data, read once."""
-        return RunRecord.read(self.path)
+        return cls.read(path)
 
     @cached_property
     def config(self) -> RunConfig:
         """The settings as a `RunConfig`."""
         return RunConfig().with_settings(self.settings)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings as a flat dict."""
-        return dict(self.record.settings)
-
-    @property
-    def finished(self) -> bool:
-        """Whether training and the final evaluation are done."""
-        return (self.path / "results.json").is_file()
-
-    @property
-    def results(self) -> dict[str, Any]:
-        """The final evaluation; an error while the run is unfinished."""
-        return RunDirectory(self.path).read_json("results.json")
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """The seeds of the run."""
-        first = self.settings["seed"]
-        return tuple(range(first, first + self.settings["seeds"]))
-
-    @property
-    def step(self) -> int:
-        """Environment steps per seed so far."""
-        return self.record.step
-
-    def series(self, name: str, stage: int | None = None) -> Series:
-        """A metric over training: steps `(t,)` and values `(seeds, t, ...)`."""
-        return self.record.series(name, stage)
 
     def policy(self, which: str = "best", seed: int | None = None) -> Policy:
         """A trained policy; without a seed, the one with the highest evaluated return."""
@@ -104,19 +64,18 @@ class Run:
         return f"<table>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:
-        record, total = self.record, self.settings["steps"]
+        total = self.settings["steps"]
         return {
-            "task": record.task,
-            "algorithm": record.algorithm,
-            "sharing": record.sharing,
+            "task": self.task,
+            "algorithm": self.algorithm,
+            "sharing": self.sharing,
             "steps": f"{self.step:,}" if self.finished else f"{self.step:,} of {total:,}",
             "seeds": str(len(self.seeds)),
         }
 
     def _returns(self) -> dict[str, str]:
         """The return per seed of the final evaluation."""
-        rows = self.results["last"] if self.finished else []
-        values = {row["seed"]: row["return"] for row in rows}
+        values = {row["seed"]: row["return"] for row in self.results.get("last", [])}
         return {
             f"return of seed {seed}": "–" if value is None else f"{value:.3f}"
             for seed, value in values.items()

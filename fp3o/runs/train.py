@@ -119,10 +119,10 @@ def continue_run(
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:
     """Train to the end or until a stop signal; write the report of a finished run."""
-    run = Run(trainer.directory.path)
-    with write_errors(run.path):
-        finished = trainer.run()
-        if finished and with_report and not (run.path / "report.html").exists():
+    path = trainer.directory.path
+    with write_errors(path):
+        finished, run = trainer.run(), Run.load(path)
+        if finished and with_report and not (path / "report.html").exists():
             with trainer.display.waiting("writing the report"):
                 run.report()
     return run

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
@@ -292,7 +293,7 @@ def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     def start_run(config: RunConfig, *_: Any) -> Any:
         seen.append(config)
-        return Run(tmp_path)
+        return SimpleNamespace(finished=False)
 
     monkeypatch.setattr("fp3o.runs.train.start_run", start_run)
     (tmp_path / "a.toml").write_text("seeds = 3\nclip_range = 0.1\nhidden = [16]")
