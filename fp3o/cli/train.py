@@ -15,7 +15,9 @@ def train_command(argv: Sequence[str]) -> int:
     from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
     from fp3o.runs.progress import make_display
     from fp3o.runs.train import make_config, start_run
+    from fp3o.training.host_rollout import disable_async_dispatch
 
+    disable_async_dispatch()  # before anything uses the CPU
     arguments = fold_env_options(list(argv))
     task = arguments[0] if arguments and not arguments[0].startswith("-") else None
     # The defaults depend on these two, so they are read first.

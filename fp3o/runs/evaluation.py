@@ -24,6 +24,7 @@ from fp3o.policy import Policy, is_run, require_trust
 from fp3o.policy.export import config_of, read_actor
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.episodes import EvalEpisodes
+from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
 
 LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
@@ -152,6 +153,7 @@ def evaluate(
     The random streams are separate from those of training. A policy folder outside its run may
     name a task or a network that has to be imported: that needs `trust`.
     """
+    disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     rows, spec = [], None

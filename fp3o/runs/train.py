@@ -15,6 +15,7 @@ from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
 from fp3o.runs.trainer import Trainer
+from fp3o.training.host_rollout import disable_async_dispatch
 
 
 def train(
@@ -41,6 +42,7 @@ def train(
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset.
     """
+    disable_async_dispatch()  # before anything uses the CPU
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
     resolved = make_config(task, config, preset).with_settings(overrides).resolve()
@@ -100,6 +102,7 @@ def continue_run(
     with_report: bool = True,
 ) -> Run:
     """Continue a run from its newest checkpoint; with the report at its end."""
+    disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
     config = RunConfig().with_settings(directory.read_settings()).check()

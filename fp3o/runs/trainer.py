@@ -212,7 +212,7 @@ class Trainer:
         """Record in config.json where and with what the run continues, and its settings now."""
         record, now = (
             self.directory.read_json("config.json"),
-            provenance_record(self.config.settings, 0),
+            provenance_record(self.config.settings, self.program.setup.spec.num_agents),
         )
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": self.step, **here}]
