@@ -13,7 +13,7 @@ import pytest
 
 from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN
 from fp3o.envs.api import Env
-from fp3o.envs.toys.matrix import matrix
+from fp3o.envs.toys.matrix import matrix_game
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
@@ -324,7 +324,7 @@ def test_a_shadow_step_is_measured_and_forgotten() -> None:
     )
     programs = [
         Program(
-            VmapEnv(matrix("climbing"), 8),
+            VmapEnv(matrix_game("climbing"), 8),
             config.replace(algorithm=dataclasses.replace(ALGORITHMS["fp3o"], shadow=shadow)),
         )
         for shadow in (False, True)

@@ -48,7 +48,7 @@ class HostProbe(VecEnv):
         """Judge the actions at their time; pay what was earned at the end."""
         probe, choice = self.probe, np.asarray(action)[..., 0]
         share = (choice == self._wanted(state.shown)).mean(1, dtype=np.float32)
-        earned = np.where(state.time == probe.judged_at, share, state.earned)
+        earned = np.where(state.time == probe.scored_at, share, state.earned)
         ended = state.time == probe.max_episode_steps - 1
         reward = np.repeat(np.where(ended, earned, np.float32(0))[:, None], NUM_AGENTS, axis=1)
         played = HostCue(state.shown, earned, state.time + 1, state.random)

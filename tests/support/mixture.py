@@ -29,7 +29,7 @@ class AnyProbe(Probe):
     @classmethod
     def of(cls, task: Any) -> "AnyProbe":
         look_up = lambda name: jnp.asarray([getattr(game, name) for game in GAMES])[task]  # noqa: E731
-        names = ("sizes", "choices", "max_episode_steps", "shown_at", "judged_at")
+        names = ("sizes", "choices", "max_episode_steps", "shown_at", "scored_at")
         return cls("mixture", **{name: look_up(name) for name in names}, task=task)
 
     @property
@@ -42,9 +42,9 @@ class AnyProbe(Probe):
         size = CHOICES + 1
         return EnvSpec("probe/mixture", actions, size, NUM_AGENTS * size, (0, 1, 2))
 
-    def judge(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
+    def score(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
         rules = {Probe: Probe, Value: Value, Roles: Roles}
-        worth = [rules[type(game)].judge(self, state, action) for game in GAMES]
+        worth = [rules[type(game)].score(self, state, action) for game in GAMES]
         return jnp.stack(worth)[self.task]
 
     def observe(self, state: Cue) -> Observation:

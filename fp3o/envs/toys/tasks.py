@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from fp3o.envs.task import Family, Preset, Task
-from fp3o.envs.toys import matrix as matrices
+from fp3o.envs.toys.matrix import FAMILY, MATRIX_GAMES
 from fp3o.envs.toys.probe import PROBES
 
-PROBE_WORDS = {
-    "value": "nothing to do; is the value learned?",
-    "credit": "is an action paid two steps later learned?",
-    "roles": "do agents that see the same learn to differ?",
-    "memory": "is a cue of two steps ago remembered?",
+_QUESTIONS = {
+    "value": "is the value learned, whatever the actions?",
+    "credit": "is an action learned that is rewarded two steps later?",
+    "roles": "do agents with equal observations learn to differ?",
+    "memory": "is a cue remembered for two steps?",
     "unequal": "do agents of unequal sizes learn together?",
     "target": "are continuous actions learned?",
 }
@@ -19,31 +19,29 @@ PROBE_WORDS = {
 def _probe(name: str) -> Task | None:
     if name not in PROBES:
         return None
-    game = PROBES[name]
-    summary = f"tests: {PROBE_WORDS[name]}"
-    return Task(f"probe/{name}", summary, lambda _: game)
+    env = PROBES[name]
+    return Task(f"probe/{name}", f"tests: {_QUESTIONS[name]}", lambda _: env)
 
 
 def _matrix(name: str) -> Task | None:
-    if name not in matrices.GAMES:
+    if name not in MATRIX_GAMES:
         return None
-    game = matrices.GAMES[name]
-    summary = f"two agents choose once; the best pair is paid {game.best:g}"
-    return Task(f"{matrices.FAMILY}/{name}", summary, lambda _: game, presets=MATRIX)
+    env = MATRIX_GAMES[name]
+    summary = f"two agents choose once; the best reward is {env.best:g}"
+    return Task(f"{FAMILY}/{name}", summary, lambda _: env, presets=_MATRIX_PRESETS)
 
 
-MATRIX: Mapping[str, Preset] = {
-    # Policies that begin with strong preferences: about half of the seeds find the best pair, so
-    # the best of eight is it. From equal chances hardly any seed does.
+_MATRIX_PRESETS: Mapping[str, Preset] = {
+    # Initial policies with strong preferences: about half of the seeds learn the best pair, so the
+    # best of eight does. From uniform ones hardly any seed does.
     "decided": {
         "sharing": "none", "output_gain": 3.0, "seeds": 8, "num_envs": 64, "rollout": 1,
         "hidden": (16,), "epochs": 4, "actor_lr": 1e-2, "critic_lr": 1e-2, "steps": 60 * 64,
         "eval_episodes": 1, "final_episodes": 1,
     },
 }  # fmt: skip
-"""Presets of the matrix games."""
 
 FAMILIES = (
     Family("probe", "tiny tasks with known answers", _probe, (*PROBES,)),
-    Family(matrices.FAMILY, "matrix games", _matrix, (*matrices.GAMES,)),
+    Family(FAMILY, "matrix games", _matrix, (*MATRIX_GAMES,)),
 )

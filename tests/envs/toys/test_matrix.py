@@ -1,4 +1,4 @@
-"""Matrix games pay what they say; the best pair is found from decided starts."""
+"""Rewards of matrix games; the best pair is learned from decided initial policies."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.envs.toys.matrix import GAMES, matrix
+from fp3o.envs.toys.matrix import MATRIX_GAMES, matrix_game
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.runs import run as runner
@@ -22,15 +22,15 @@ SETTINGS = {
 
 
 def test_matrix_games_pay_what_they_say() -> None:
-    for game in GAMES.values():
+    for game in MATRIX_GAMES.values():
         state = game.reset(jax.random.key(0))
         for a, row in enumerate(game.payoff):
             for b, paid in enumerate(row):
                 _, reward, over, _ = game.step(state, jnp.array([[a], [b]]), jax.random.key(0))
                 assert over and reward.tolist() == [paid, paid]
-    assert (matrix("climbing").best, matrix("penalty").best) == (11, 10)
+    assert (matrix_game("climbing").best, matrix_game("penalty").best) == (11, 10)
     with pytest.raises(ValueError, match="climbing"):
-        matrix("climb")
+        matrix_game("climb")
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_the_best_of_eight_seeds_is_the_best_pair(
         f"matrix/{name}", algorithm=algorithm, out=tmp_path / "run", progress="quiet", loggers=()
     )
     paid = np.array([seed["return"] for seed in run.results["last"]])
-    assert paid.max() == matrix(name).best
+    assert paid.max() == matrix_game(name).best
     chosen = fp3o.Policy.load(run.path, which="last").act(np.ones((2, 1)))[0][:, 0]
-    assert matrix(name).payoff[chosen[0]][chosen[1]] == matrix(name).best
+    assert matrix_game(name).payoff[chosen[0]][chosen[1]] == matrix_game(name).best
     assert (paid >= {"climbing": 5, "penalty": 2}[name]).all()
 
 
@@ -68,10 +68,10 @@ def test_from_equal_chances_only_the_safe_pair_is_found(
 ) -> None:
     """What these games are known for: the best pair is out of reach of careful steps."""
     config = Config(algorithm=algorithm).replace(**SETTINGS)
-    program = Program(VmapEnv(matrix(name), config.num_envs), config, num_seeds=8)
+    program = Program(VmapEnv(matrix_game(name), config.num_envs), config, num_seeds=8)
     state = program.init(0)
     for _ in range(60):
         state, _ = program.iterate(state)
-    batch, keys = VmapEnv(matrix(name), 1), program.keys(0, 1)
+    batch, keys = VmapEnv(matrix_game(name), 1), program.keys(0, 1)
     played = program.evaluate(state.learner.actor, batch, keys, num_steps=1)
     assert np.asarray(played.returns).max() == most
