@@ -64,7 +64,7 @@ class Team:
         return custom_network(self.card, self._weights, self._agents)
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
-        """The hidden state at the start of an episode: zeros `(*batch, n, h)`; h is 0 without GRU."""
+        """The hidden state at the start of an episode: zeros `(*batch, n, h)`, h = 0 if no GRU."""
         return self._inputs.initial_hidden_state(*batch)
 
     def act(

@@ -33,8 +33,8 @@ from fp3o.runs.atomic import RunError, flush, write_atomically
 from fp3o.spec import FORMAT
 
 FORMAT_1 = (
-    "{path} was written by fp3o format {format}; this version resumes format {ours}: use the version "
-    "that wrote it, or load its policies, which still works"
+    "{path} was written by fp3o format {format}; this version resumes format {ours}: use the "
+    "version that wrote it, or load its policies, which still works"
 )
 NEWER = (
     "{path} was written by a newer fp3o (format {format}); this version reads {ours}: update fp3o"
@@ -88,8 +88,8 @@ class RunDirectory:
         foreign = {p.name for p in self.path.iterdir() if p.suffix != ".part"} - {"lock"}
         if foreign:
             raise RunError(
-                f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is not a run: choose "
-                "an empty or new directory with --out"
+                f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is not a run: "
+                "choose an empty or new directory with --out"
             )
 
     def lock(self) -> None:

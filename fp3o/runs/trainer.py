@@ -69,7 +69,8 @@ class Trainer:
         except KeyboardInterrupt:
             self.display.close()
             self.display.say(
-                f"interrupted; the last checkpoint is intact: continue with `fp3o resume {self.path}`"
+                "interrupted; the last checkpoint is intact: continue with "
+                f"`fp3o resume {self.path}`"
             )
             raise
         finally:
@@ -210,10 +211,8 @@ class Trainer:
 
     def note_resumption(self) -> None:
         """Record in config.json where and with what the run continues, and its settings now."""
-        record, now = (
-            self.directory.read_json("config.json"),
-            provenance_record(self.config.settings, self.program.setup.spec.num_agents),
-        )
+        record = self.directory.read_json("config.json")
+        now = provenance_record(self.config.settings, record["agents"])
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": self.step, **here}]
         content = {**record, "settings": now["settings"], "resumed": resumed}

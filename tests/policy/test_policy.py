@@ -24,7 +24,7 @@ from fp3o.learning.config import Config
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import STD_PARAM_INIT
-from fp3o.networks.distributions import ILLEGAL, Categorical
+from fp3o.networks.distributions import MASKED_LOGIT, Categorical
 from fp3o.networks.network import ACTIVATIONS
 from fp3o.policy import Choices, Normal, Policy, PolicyError, network, team
 from fp3o.policy.card import CARD, WEIGHTS, weights_digest
@@ -180,7 +180,7 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
 def test_the_words_are_the_engines() -> None:
     """The NumPy side cannot import the engine's tables, so they are compared here."""
     assert {*ACTIVATIONS} == ACTIVATION_NAMES and {*STD_PARAM_INIT} == STD_PARAM_NAMES
-    assert team.MASKED_LOGIT == ILLEGAL
+    assert team._MASKED_LOGIT == MASKED_LOGIT
 
 
 def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
