@@ -3,8 +3,8 @@
     python benchmarks/update.py [--tasks halfcheetah 3s5z] [--algorithms ...] [--sharings ...]
 
 The rollout is synthetic, so this is the cost of learning alone: values, advantages, all stages of
-the algorithm and the diagnostics. Times are the fastest of several iterations; compare them as
-ratios within one run. `report %` is an upper bound on the share of the diagnostics: it counts the
+the algorithm and the metrics. Times are the fastest of several iterations; compare them as
+ratios within one run. `report %` is an upper bound on the share of the metrics: it includes the
 evaluation of all policies after each stage, which the next stage needs anyway.
 """
 
@@ -47,7 +47,7 @@ TASKS = {
 
 
 def synthetic(setup: Setup, seed: int = 0) -> tuple[Trajectory, RolloutState]:
-    """A random rollout of the task's sizes, and an empty carry."""
+    """A random rollout of the task's sizes, and an empty rollout state."""
     random, spec, config = np.random.default_rng(seed), setup.spec, setup.config
     lead = (config.rollout, config.num_envs, spec.num_agents)
     draw = lambda *shape: jnp.asarray(random.normal(size=shape), jnp.float32)  # noqa: E731
@@ -88,7 +88,7 @@ def fastest(run: Callable[[], Any], seconds: float) -> float:
 def diagnostics(
     setup: Setup, learner: Learner, trajectory: Trajectory, carry: RolloutState
 ) -> float:
-    """Seconds that the report of one stage takes, the evaluation of all policies included."""
+    """Seconds per stage for its metrics, including the evaluation of all policies."""
     hparams, partner = setup.hyperparameters(), jnp.arange(setup.spec.num_agents)
     data, *_ = jax.jit(partial(make_batch, setup))(
         hparams, learner, trajectory, carry.critic_hidden
@@ -127,13 +127,10 @@ def measure(
     compiled = jax.jit(program).lower(*inputs).compile()
     compile_s = time.perf_counter() - began
     took = fastest(lambda: compiled(*inputs), seconds)
-    hidden_state = compiled.memory_analysis()
-    assert hidden_state is not None
-    peak = (
-        hidden_state.temp_size_in_bytes
-        + hidden_state.argument_size_in_bytes
-        + hidden_state.output_size_in_bytes
-    )
+    memory = compiled.memory_analysis()
+    assert memory is not None
+    parts = memory.temp_size_in_bytes, memory.argument_size_in_bytes, memory.output_size_in_bytes
+    peak = sum(parts)
     row = {"ms": took * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
     if seeds == 1:
         stages = compiled(*inputs)[2]["kl"].shape[0]

@@ -67,12 +67,7 @@ def make_batch(
 
     Also returns the hidden state of the critic after the rollout, and metrics.
     """
-    trajectory = trajectory._replace(
-        obs=setup.inputs(trajectory.obs),
-        critic_input=setup.inputs(trajectory.critic_input),
-        final_critic_input=setup.inputs(trajectory.final_critic_input),
-        action_mask=trajectory.action_mask & setup.spec.actions.mask,
-    )
+    trajectory = _with_network_inputs(setup, trajectory)
     critic_hidden = jnp.swapaxes(critic_hidden, 0, 1)
     values = _values(setup, learner, trajectory, critic_hidden)
     residuals = _residuals(setup, hparams, learner, trajectory, values)
@@ -123,6 +118,16 @@ def standardise_advantages(
     if setup.config.advantage_norm == "team":
         return standardise(advantage[None], alive[None])[0]
     return standardise(advantage, alive)
+
+
+def _with_network_inputs(setup: Setup, trajectory: Trajectory) -> Trajectory:
+    """Replace observations and states by the inputs of the networks; mask padded actions."""
+    return trajectory._replace(
+        obs=setup.inputs(trajectory.obs),
+        critic_input=setup.inputs(trajectory.critic_input),
+        final_critic_input=setup.inputs(trajectory.final_critic_input),
+        action_mask=trajectory.action_mask & setup.spec.actions.mask,
+    )
 
 
 def _metrics(target: Array, value: Array, advantage: Array, alive: Array) -> dict[str, Array]:

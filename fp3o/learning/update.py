@@ -80,8 +80,8 @@ def policy_iteration(
 
 def _iteration_metrics(setup: Setup, log: Metrics) -> Metrics:
     """Metrics of all stages together."""
-    judged = SCHEDULES[setup.row.schedule].condition_stage
-    holds = log["condition_gap"][judged] >= -TOLERANCE
+    stage = SCHEDULES[setup.row.schedule].condition_stage
+    holds = log["condition_gap"][stage] >= -TOLERANCE
     return {
         "condition_holds": holds,
         "condition_matches": holds == (log["constraint_gap"][-1] >= -TOLERANCE),

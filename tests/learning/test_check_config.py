@@ -86,9 +86,4 @@ def test_refuses_unknown_probe_and_wrong_batch() -> None:
 def test_hyperparameters_of_every_seed_are_checked() -> None:
     """An array is refused for a single bad number."""
     with pytest.raises(ValueError, match=r"clip_range must be above 0, got -0\.1"):
-        Setup(
-            SPEC,
-            dataclasses.replace(
-                TINY, hyperparameters=Hyperparameters(clip_range=jnp.array([0.1, -0.1]))
-            ),
-        )
+        Setup(SPEC, TINY.replace(clip_range=jnp.array([0.1, -0.1])))

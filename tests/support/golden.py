@@ -1,10 +1,10 @@
-"""One policy iteration of all six algorithms, written down plainly: the golden reference.
+"""One policy iteration of all six algorithms in plain NumPy: the golden reference.
 
 Loops over stages, epochs, minibatches and agents; NumPy in float64; no JAX, nothing shared with the
-library. Randomness (orders, shuffles, split weights) is handed in as `Draws`.
+library. Random numbers (orders, shuffles, split weights) are given as `Draws`.
 
-Rows are ordered by environment, then time: row e·T + t. Everything of an agent is a list over
-agents, everything of a parameter group a dict with the key (layer, group).
+Samples (rows) are ordered by environment, then time: row e·T + t. Data of agents are lists over
+agents, data of parameter groups are dicts with the key (layer, group).
 """
 
 import copy
@@ -57,7 +57,10 @@ TABLE = {
     "coppo": Options(surrogate="clip_product", refresh_ratios=True, inner_clip=0.5),
     "happo": Options(),
     "a2po": Options(
-        surrogate="clip_product", inner_clip=0.5, clip_slope=0.5, critic_passes=2,
+        surrogate="clip_product",
+        inner_clip=0.5,
+        clip_slope=0.5,
+        critic_passes=2,
         correct_advantages=True,
     ),
     "fp3o": Options(),
@@ -98,12 +101,12 @@ class Settings:
 
 
 class Draws(NamedTuple):
-    """What chance decides in an iteration."""
+    """Random numbers of an iteration."""
 
     orders: list[list[int]]
-    """The order of the turns, one for every sweep."""
+    """Order of sequential updates, one per round."""
     minibatches: list[list[list[list[int]]]]
-    """Chunks of minibatch b in epoch k of stage s: `minibatches[s][k][b]`."""
+    """Sequences of minibatch b in epoch k of stage s: `minibatches[s][k][b]`."""
     split: Array | None
     """Weight of every agent's advantage at every row, (n, r); None: 1."""
     partner: list[int]
@@ -122,7 +125,7 @@ class Learner:
 
 
 class Rollout(NamedTuple):
-    """What was seen and done, (t, e, n, ...); features are those before any normalisation."""
+    """A trajectory, (t, e, n, ...), with features before any normalisation."""
 
     features: Array
     critic_input: Array
@@ -142,7 +145,7 @@ class Rollout(NamedTuple):
 
 @dataclass
 class Agent:
-    """One agent's rows (and, for the memories, chunks)."""
+    """Samples of one agent (hidden states: one per sequence)."""
 
     features: Array
     critic_input: Array
@@ -163,10 +166,12 @@ class Agent:
     target: Array
 
     def part(self, sequences: list[int], length: int) -> "Agent":
-        """The rows of these chunks."""
+        """The samples of these sequences."""
         rows = [c * length + step for c in sequences for step in range(length)]
         by_sequence = ("hidden_state", "critic_hidden")
-        return Agent(**{k: x[sequences if k in by_sequence else rows] for k, x in vars(self).items()})
+        return Agent(
+            **{k: x[sequences if k in by_sequence else rows] for k, x in vars(self).items()}
+        )
 
 
 # The value normaliser, returns and advantages ----------------------------------------------------
@@ -216,12 +221,12 @@ def residuals(
     return delta, decay
 
 
-def judge(s: Settings, learner: Learner, rollout: Rollout, i: int) -> tuple[Agent, Array]:
-    """One agent's rows with values and residuals, and its critic memory after the rollout."""
+def evaluate_agent(s: Settings, learner: Learner, rollout: Rollout, i: int) -> tuple[Agent, Array]:
+    """One agent's samples with values and residuals, and its critic's last hidden state."""
     steps, envs = rollout.alive.shape[:2]
     own = s.critic.own(learner.critic, i)
     mean, std = statistics(learner.norm[s.critic.groups["output"][i]])
-    columns: dict[str, list[Array]] = {k: [] for k in ("value", "delta", "decay", "memory")}
+    columns: dict[str, list[Array]] = {k: [] for k in ("value", "delta", "decay", "hidden")}
     last = []
     for e in range(envs):
         first = rollout.critic_hidden[e, i][None]
@@ -241,14 +246,22 @@ def judge(s: Settings, learner: Learner, rollout: Rollout, i: int) -> tuple[Agen
     value = np.concatenate(columns["value"])
     rows = lambda x: x[:, :, i].swapaxes(0, 1).reshape(steps * envs, *x.shape[3:])  # noqa: E731
     agent = Agent(
-        features=rows(rollout.features), critic_input=rows(rollout.critic_input), action_mask=rows(rollout.action_mask),
-        alive=rows(rollout.alive).astype(float), episode_start=rollout.episode_start.T.reshape(-1),
+        features=rows(rollout.features),
+        critic_input=rows(rollout.critic_input),
+        action_mask=rows(rollout.action_mask),
+        alive=rows(rollout.alive).astype(float),
+        episode_start=rollout.episode_start.T.reshape(-1),
         hidden_state=rows(rollout.hidden_state)[:: s.sequence_length],
-        critic_hidden=np.concatenate(columns["memory"])[:: s.sequence_length], action=rows(rollout.action),
-        log_prob=rows(rollout.log_prob), value=value, units=value * std + mean,
-        delta=np.concatenate(columns["delta"]), decay=np.concatenate(columns["decay"]),
-        advantage=np.zeros_like(value), target=np.zeros_like(value),
-    )  # fmt: skip
+        critic_hidden=np.concatenate(columns["hidden"])[:: s.sequence_length],
+        action=rows(rollout.action),
+        log_prob=rows(rollout.log_prob),
+        value=value,
+        units=value * std + mean,
+        delta=np.concatenate(columns["delta"]),
+        decay=np.concatenate(columns["decay"]),
+        advantage=np.zeros_like(value),
+        target=np.zeros_like(value),
+    )
     return agent, np.stack(last)
 
 
@@ -302,20 +315,20 @@ def stages_of(s: Settings, orders: list[list[int]]) -> list[Stage]:
             Stage(team, alone, clip, s.epochs), Stage(team, others, clip, later, s.options.gated)
         ]  # fmt: skip
         return both[:1] if s.options.steps == "independent" else both
-    return [stage for sweep, order in enumerate(orders) for stage in turns(s, order, sweep)]
+    return [stage for number, order in enumerate(orders) for stage in turns(s, order, number)]
 
 
-def turns(s: Settings, order: list[int], sweep: int) -> list[Stage]:
+def turns(s: Settings, order: list[int], round_: int) -> list[Stage]:
     """HAPPO and A2PO: blocks of the order, each coupled to the blocks before it.
 
-    In a later sweep everyone else has been updated. ε_k = ε (w k/n + 1 - w) at position k.
+    In a later round all others have been updated. ε_k = ε (w k/n + 1 - w) at position k.
     """
     n, blocks = s.num_agents, s.options.blocks or s.num_agents
     sizes = [n // blocks + (b < n % blocks) for b in range(blocks)]
     stages, done = [], 0
     for size in sizes:
         agents, before = order[done : done + size], order[:done]
-        coupled = {i: [j for j in order if j != i] if sweep else before for i in agents}
+        coupled = {i: [j for j in order if j != i] if round_ else before for i in agents}
         w = s.options.clip_slope
         clip = {i: s.clip_range * (w * (order.index(i) + 1) / n + 1.0 - w) for i in agents}
         stages.append(Stage(agents, coupled, clip, -(-s.epochs // s.options.rounds)))
@@ -433,7 +446,7 @@ class Log:
 def iterate(
     s: Settings, learner: Learner, rollout: Rollout, draws: Draws
 ) -> tuple[Learner, Array, dict[str, Any]]:
-    """One policy iteration: the new learner, the critic's memory (e, n, h), and the metrics."""
+    """One policy iteration: the new learner, the critic's hidden state (e, n, h), metrics."""
     learner, first = copy.deepcopy(learner), learner
     envs = rollout.alive.shape[1]
     agents, hidden_states, metrics = prepare(s, learner, rollout)
@@ -456,21 +469,21 @@ def iterate(
         )  # fmt: skip
         log_ratio = after
     metrics |= {name: np.array([log[name] for log in logs]) for name in logs[0]}
-    judged = 0 if s.algorithm == "fp3o" else -1  # FP3O's condition: after the independent step
-    certified = metrics["condition_gap"][judged] >= -1e-5
-    if s.options.on_failed_condition == "revert" and not certified:
+    stage = 0 if s.algorithm == "fp3o" else -1  # FP3O's condition: after the independent step
+    holds = metrics["condition_gap"][stage] >= -1e-5
+    if s.options.on_failed_condition == "revert" and not holds:
         learner.actor, learner.actor_adam = first.actor, first.actor_adam
-    rest_the_dead(s, learner, first, rollout.alive)
+    restore_dead(s, learner, first, rollout.alive)
     metrics |= {
-        "condition_holds": certified,
-        "condition_matches": certified == (metrics["constraint_gap"][-1] >= -1e-5),
+        "condition_holds": holds,
+        "condition_matches": holds == (metrics["constraint_gap"][-1] >= -1e-5),
         "actor_steps": metrics["actor_steps"].sum(),
         "critic_steps": metrics["critic_steps"].sum(),
     }
     return learner, hidden_states, metrics
 
 
-def rest_the_dead(s: Settings, learner: Learner, first: Learner, alive: Array) -> None:
+def restore_dead(s: Settings, learner: Learner, first: Learner, alive: Array) -> None:
     """A group none of whose agents was ever alive stays as it was, its optimiser too."""
     for layer, groups in s.actor.groups.items():
         for group in set(groups):
@@ -482,11 +495,12 @@ def rest_the_dead(s: Settings, learner: Learner, first: Learner, alive: Array) -
 def prepare(
     s: Settings, learner: Learner, rollout: Rollout
 ) -> tuple[list[Agent], Array, dict[str, Any]]:
-    """The agents' data with advantages and targets, the critic's memories, what is reported."""
-    judged = [judge(s, learner, rollout, i) for i in range(s.num_agents)]
-    agents = [agent for agent, _ in judged]
+    """The agents' data with advantages and targets, the critic's hidden states, and metrics."""
+    evaluated = [evaluate_agent(s, learner, rollout, i) for i in range(s.num_agents)]
+    agents = [agent for agent, _ in evaluated]
     raw = estimate(s, agents, [np.ones_like(a.value) for a in agents], rollout.alive.shape[1])
-    return agents, np.stack([hidden_state for _, hidden_state in judged], 1), judgement(agents, raw)
+    hidden_states = np.stack([hidden_state for _, hidden_state in evaluated], 1)
+    return agents, hidden_states, value_report(agents, raw)
 
 
 def run_stage(
@@ -530,7 +544,7 @@ def run_stage(
 
 
 def part_of(frozen: dict[int, Array], sequences: list[int], length: int) -> dict[int, Array]:
-    """The rows of these chunks."""
+    """The samples of these sequences."""
     return {i: x.reshape(-1, length)[sequences].reshape(-1) for i, x in frozen.items()}
 
 
@@ -585,7 +599,7 @@ def living(agents: list[Agent], x: list[Array]) -> Array:
     return np.array([(a.alive * y).sum() / max(a.alive.sum(), 1.0) for a, y in pairs])
 
 
-def judgement(agents: list[Agent], raw: list[Array]) -> dict[str, Any]:
+def value_report(agents: list[Agent], raw: list[Array]) -> dict[str, Any]:
     """Explained variance 1 - var(y - V) / var(y), mean value, and |A| of every agent."""
     target, units = np.stack([a.target for a in agents]), np.stack([a.units for a in agents])
     return {

@@ -28,7 +28,7 @@ from fp3o.training.rollout import RolloutState
 from fp3o.types import Batch, Trajectory
 
 STEPS, ENVS, AGENTS = 8, 3, 3
-OBS, STATE, HIDDEN, MEMORY, CHUNK = 4, 5, (6, 5), 4, 4
+OBS, STATE, HIDDEN, GRU_SIZE, SEQUENCE_LENGTH = 4, 5, (6, 5), 4, 4
 
 ACTIONS: dict[str, Discrete | Box] = {
     "discrete": Discrete(((3,), (2,), (4,))),
@@ -45,7 +45,7 @@ CUSTOM: dict[str, dict[str, Any]] = {
         "critic_sharing": ((0, 1, 1), (0, 1, 1), (0, 1, 2)),
     },
 }
-"""Maps a layer: one connected team with unequal heads; two components."""
+"""One map per layer: a connected team with unequal heads; two components."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Case:
     seed: int = 2
     x64: bool = False
     fresh: bool = False
-    """Whether optimisers and normalisers are new, or those of a training under way."""
+    """Whether optimisers and normalisers are new, or those of a training in progress."""
     ghost: bool = False
     """Whether the second agent is dead at every step."""
     gate: list[bool] | None = None
-    """What FP3O's gate is to be in every stage."""
+    """Expected gate of FP3O in every stage."""
 
     def __str__(self) -> str:
         net = "gru" if self.recurrent else "mlp"
@@ -81,14 +81,29 @@ def setup_of(case: Case) -> Setup:
         sharing = {k: (*maps[:2], (0, 1, 1), maps[2]) for k, maps in sharing.items()}
     row = dataclasses.replace(ALGORITHMS[case.algorithm], **case.options)
     hparams = Hyperparameters(
-        actor_lr=1e-2, critic_lr=1e-2, clip_range=0.1, value_clip=0.15, entropy_coef=0.02, gamma=0.97,
-        gae_lambda=0.9, max_grad_norm=0.4, huber_delta=0.8,
-    )  # fmt: skip
+        actor_lr=1e-2,
+        critic_lr=1e-2,
+        clip_range=0.1,
+        value_clip=0.15,
+        entropy_coef=0.02,
+        gamma=0.97,
+        gae_lambda=0.9,
+        max_grad_norm=0.4,
+        huber_delta=0.8,
+    )
     config = Config(
-        algorithm=row, hyperparameters=hparams, num_envs=ENVS, rollout=STEPS, epochs=2, minibatches=2,
-        hidden=HIDDEN, gru_size=MEMORY * case.recurrent, sequence_length=CHUNK if case.recurrent else 1,
-        output_gain=0.5, **sharing,
-    )  # fmt: skip
+        algorithm=row,
+        hyperparameters=hparams,
+        num_envs=ENVS,
+        rollout=STEPS,
+        epochs=2,
+        minibatches=2,
+        hidden=HIDDEN,
+        gru_size=GRU_SIZE * case.recurrent,
+        sequence_length=SEQUENCE_LENGTH if case.recurrent else 1,
+        output_gain=0.5,
+        **sharing,
+    )
     spec = EnvSpec("golden", ACTIONS[case.actions], OBS, STATE, (0, 0, 1), truncates=True)
     return Setup(spec, config.replace(**case.config))
 
@@ -150,19 +165,19 @@ def params_of(network: Network, log_std: Any = None) -> golden_nets.Params:
 
 @cache
 def unpacker(setup: Setup, which: str) -> Callable[[Any], Any]:
-    """From rows to a network."""
+    """From packed parameters to a network."""
     return jax.jit(setup.actor if which == "actor" else setup.critic)
 
 
-def actor_params(setup: Setup, rows: Any) -> golden_nets.Params:
-    """The actor's arrays in these rows."""
-    actor = unpacker(setup, "actor")(rows)
+def actor_params(setup: Setup, params: Any) -> golden_nets.Params:
+    """The actor's arrays."""
+    actor = unpacker(setup, "actor")(params)
     return params_of(actor.network, actor.log_std)
 
 
-def critic_params(setup: Setup, rows: Any) -> golden_nets.Params:
-    """The critic's arrays in these rows."""
-    return params_of(unpacker(setup, "critic")(rows))
+def critic_params(setup: Setup, params: Any) -> golden_nets.Params:
+    """The critic's arrays."""
+    return params_of(unpacker(setup, "critic")(params))
 
 
 def adam_of(
@@ -195,7 +210,7 @@ def learner_of(setup: Setup, s: golden.Settings, learner: Learner) -> golden.Lea
 
 
 def warm(learner: Learner, rng: np.random.Generator) -> Learner:
-    """A learner in the middle of training: used optimisers, a normaliser that has seen targets."""
+    """A learner in the middle of training: used optimisers and value normaliser."""
 
     def used(state: Any) -> Any:
         return state._replace(
@@ -208,9 +223,8 @@ def warm(learner: Learner, rng: np.random.Generator) -> Learner:
     weight = 1e-5 * (2.0 + np.arange(learner.value_norm.mean.size))
     norm = (x.astype(learner.value_norm.mean.dtype) for x in (0.3 * weight, 0.8 * weight, weight))
     actor_adam, critic_adam = adams
-    return learner._replace(
-        actor_adam=actor_adam, critic_adam=critic_adam, value_norm=ValueNorm(*map(jnp.asarray, norm))
-    )
+    value_norm = ValueNorm(*map(jnp.asarray, norm))
+    return learner._replace(actor_adam=actor_adam, critic_adam=critic_adam, value_norm=value_norm)
 
 
 def with_id(x: np.ndarray) -> np.ndarray:
@@ -221,7 +235,7 @@ def with_id(x: np.ndarray) -> np.ndarray:
 def choices(
     actions: Discrete, alive: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random legal masks, and an action that is legal; the dead have the first choice only."""
+    """Random masks, and an available action; dead agents have only the first choice."""
     action_mask = (rng.random((STEPS, ENVS, AGENTS, sum(actions.widths))) < 0.6) & actions.mask
     action = np.zeros((STEPS, ENVS, AGENTS, len(actions.widths)), np.int32)
     for place in np.ndindex(STEPS, ENVS, AGENTS):
@@ -251,9 +265,9 @@ def rollout_of(
     features, states = (rng.normal(size=(STEPS + 1, ENVS, AGENTS, f)) for f in (OBS, STATE))
     for x in (features, states):
         x[:-1][~alive] = 0.0
-    seen = features if setup.row.critic_input == "obs" else states
+    inputs = features if setup.row.critic_input == "obs" else states
     ends = (terminated | truncated)[..., None, None]
-    final_critic_input = np.where(ends, rng.normal(size=seen[1:].shape), seen[1:])
+    final_critic_input = np.where(ends, rng.normal(size=inputs[1:].shape), inputs[1:])
     if isinstance(spec.actions, Discrete):
         action_mask, action = choices(spec.actions, alive, rng)
     else:
@@ -261,19 +275,27 @@ def rollout_of(
         action = rng.normal(0.0, 0.5, (*shape, 3)) * action_mask
     hidden_states = rng.normal(0.0, 0.5, (2, ENVS, AGENTS, setup.config.gru_size))
     rollout = golden.Rollout(
-        features=with_id(features[:-1]), critic_input=with_id(seen[:-1]), final_critic_input=with_id(final_critic_input),
-        action_mask=action_mask, alive=alive, episode_start=episode_start,
-        hidden_state=np.zeros((*shape, setup.config.gru_size)), critic_hidden=hidden_states[1],
-        action=action, log_prob=np.zeros(shape), reward=rng.normal(size=shape),
-        terminated=terminated, truncated=truncated,
-    )  # fmt: skip
-    return played(s, actor, rollout, hidden_states[0])
+        features=with_id(features[:-1]),
+        critic_input=with_id(inputs[:-1]),
+        final_critic_input=with_id(final_critic_input),
+        action_mask=action_mask,
+        alive=alive,
+        episode_start=episode_start,
+        hidden_state=np.zeros((*shape, setup.config.gru_size)),
+        critic_hidden=hidden_states[1],
+        action=action,
+        log_prob=np.zeros(shape),
+        reward=rng.normal(size=shape),
+        terminated=terminated,
+        truncated=truncated,
+    )
+    return with_policy_outputs(s, actor, rollout, hidden_states[0])
 
 
-def played(
+def with_policy_outputs(
     s: golden.Settings, actor: golden_nets.Params, rollout: golden.Rollout, hidden_state: np.ndarray
 ) -> golden.Rollout:
-    """The log-probabilities and memories that the policy of the rollout would have stored."""
+    """Fill in the log-probabilities and hidden states that the rollout policy would have stored."""
     for e in range(ENVS):
         for i in range(AGENTS):
             own = s.actor.own(actor, i)
@@ -293,7 +315,7 @@ def played(
 
 
 def trajectory_of(setup: Setup, rollout: golden.Rollout) -> tuple[Trajectory, RolloutState]:
-    """What the library is handed: no one-hots, padding marked as legal, its own precision."""
+    """Input of the library: no one-hots, padded actions marked as available, its precision."""
     real = lambda x: jnp.asarray(x, float)  # noqa: E731
     final_critic_input = rollout.final_critic_input
     if setup.config.time_limit == "terminate":
@@ -316,12 +338,12 @@ def trajectory_of(setup: Setup, rollout: golden.Rollout) -> tuple[Trajectory, Ro
         episode_metrics=jnp.zeros((*rollout.truncated.shape, 0)),
     )
     critic_hidden = real(rollout.critic_hidden)
-    tally = EpisodeStats(jnp.zeros(ENVS), jnp.zeros(ENVS, int))
-    return trajectory, RolloutState(None, None, critic_hidden, critic_hidden, tally)  # pyright: ignore
+    stats = EpisodeStats(jnp.zeros(ENVS), jnp.zeros(ENVS, int))
+    return trajectory, RolloutState(None, None, critic_hidden, critic_hidden, stats)  # pyright: ignore
 
 
 def draws_of(setup: Setup, key: jax.Array, score: np.ndarray) -> golden.Draws:
-    """What the library draws from this key, as plain numbers."""
+    """Random numbers that the library samples from this key."""
     row, config = setup.row, setup.config
     order_key, split_key, pair_key, shuffle_key = jax.random.split(key, 4)
     score = jnp.asarray(score, float)
@@ -366,12 +388,12 @@ class Run:
 
     def found(self) -> tuple[Learner, jax.Array, dict[str, Any]]:
         """One iteration of the library."""
-        trajectory, carry = trajectory_of(self.setup, self.rollout)
+        trajectory, state = trajectory_of(self.setup, self.rollout)
         step = jax.jit(partial(update_learner, self.setup))
-        learner, carry, metrics = step(
-            self.setup.hyperparameters(), self.learner, trajectory, carry, self.key
+        learner, state, metrics = step(
+            self.setup.hyperparameters(), self.learner, trajectory, state, self.key
         )
-        return learner, carry.critic_hidden, metrics
+        return learner, state.critic_hidden, metrics
 
 
 def prepare(case: Case) -> Run:
@@ -432,12 +454,12 @@ def metric_differences(
 
 
 def close(case: Case) -> golden.Learner:
-    """Compare one iteration of both sides; returns what the reference has learned."""
+    """Compare one iteration of both sides; returns the learner of the reference."""
     run = prepare(case)
     learner, hidden_state, metrics = run.expected()
     found, carried, log = run.found()
     gaps = differences(run, found, learner) | metric_differences(run, log, metrics)
-    gaps["memory"] = float(np.abs(np.asarray(carried) - hidden_state).max(initial=0.0))
+    gaps["hidden_state"] = float(np.abs(np.asarray(carried) - hidden_state).max(initial=0.0))
     tolerance = 1e-9 if case.x64 else 1e-5
     wrong = {name: gap for name, gap in gaps.items() if not gap <= tolerance}
     assert not wrong, wrong

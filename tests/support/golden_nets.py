@@ -1,9 +1,9 @@
 """The networks of the golden reference: plain NumPy, float64, gradients by hand.
 
 A network belongs to the whole team, but here every agent is evaluated alone: it is handed the
-parameters of the groups it belongs to, and its gradient is added to those groups. Rows are the
-steps of chunks, one chunk after another; a recurrent layer walks through the steps of a chunk and
-back again. Nothing here knows about JAX.
+parameters of its groups, and its gradient is added to those groups. Rows are the steps of
+sequences, one sequence after another; a recurrent layer steps through a sequence forwards and
+backwards. Nothing here uses JAX.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def dense_back(layer: Layer, tape: Tape, dy: Array, activation: str) -> tuple[Ar
 
 
 def gru(layer: Layer, x: Array, hidden_state: Array, episode_start: Array) -> tuple[Array, Tape]:
-    """Memories after every step; the memory is emptied before a step that starts an episode.
+    """Hidden states after every step; reset to 0 before a step that starts an episode.
 
     r = σ(W_r x + U_r h + ...), z = σ(W_z x + U_z h + ...), n = tanh(W_n x + r ∘ (U_n h + c_n)),
     h' = (1 - z) ∘ n + z ∘ h.
@@ -123,7 +123,7 @@ def gru(layer: Layer, x: Array, hidden_state: Array, episode_start: Array) -> tu
 
 
 def gru_back(layer: Layer, tape: Tape, dout: Array) -> tuple[Array, Layer]:
-    """Back through the steps of the chunks, last one first; a reset stops the gradient."""
+    """Back through the steps of the sequences; a reset stops the gradient."""
     names = ("in_weight", "in_bias", "weight", "bias")
     grads = {name: np.zeros_like(layer[name]) for name in names}
     dx = np.zeros((len(dout), layer["in_weight"].shape[0]))
@@ -151,7 +151,7 @@ def gru_back(layer: Layer, tape: Tape, dout: Array) -> tuple[Array, Layer]:
 def forward(
     net: Network, own: dict[str, Layer], x: Array, hidden_state: Array, episode_start: Array
 ) -> tuple[Array, Array, Tape]:
-    """Outputs and memories of one agent at every row."""
+    """Outputs and hidden states of one agent at every sample."""
     tape: Tape = {}
     x, tape["input"] = layer_norm(own["input"], x)
     for name in net.hidden:
@@ -169,8 +169,8 @@ def backward(net: Network, own: dict[str, Layer], tape: Tape, dout: Array) -> di
     grads = {"output": {"weight": tape["output"].T @ dout, "bias": dout.sum(0)}}
     dx = dout @ own["output"]["weight"].T
     if "gru" in own:
-        dmemory, norm_grads = layer_norm_back(own["gru"], tape["gru_norm"], dx)
-        dx, gru_grads = gru_back(own["gru"], tape["gru"], dmemory)
+        dhidden, norm_grads = layer_norm_back(own["gru"], tape["gru_norm"], dx)
+        dx, gru_grads = gru_back(own["gru"], tape["gru"], dhidden)
         grads["gru"] = gru_grads | norm_grads
     for name in reversed(net.hidden):
         dx, grads[name] = dense_back(own[name], tape[name], dx, net.activation)
@@ -196,14 +196,14 @@ def add_gradient(total: Params, net: Network, agent: int, grads: dict[str, Layer
 
 @dataclass(frozen=True)
 class Categorical:
-    """One choice for every sub-action, among the legal ones."""
+    """One choice per sub-action, among the available ones."""
 
     out: Array
     action_mask: NDArray[np.bool_]
     widths: tuple[int, ...]
 
     def parts(self) -> Iterator[tuple[int, slice, Array, Array]]:
-        """For every sub-action: its number, its columns, p, and log p (0 where not legal)."""
+        """For every sub-action: its number, its columns, p, and log p (0 where masked)."""
         for d, width in enumerate(self.widths):
             columns = slice(sum(self.widths[:d]), sum(self.widths[:d]) + width)
             action_mask = self.action_mask[:, columns]
@@ -364,7 +364,7 @@ def descend(
 ) -> float:
     """Clip the gradient of every component, then Adam for the groups of these agents.
 
-    Returns the largest norm. `rates` are the learning rates of the layers.
+    Returns the largest norm. `hparams` are the learning rates of the layers.
     """
     component = net.components()
     norms: dict[int, float] = dict.fromkeys(component, 0.0)
