@@ -1,0 +1,325 @@
+"""Timed jobs of the MuJoCo benchmark: physics, environment, rollouts, training, other packages."""
+
+# MuJoCo has no type stubs, and its functions are replaced by timed ones.
+# pyright: reportAttributeAccessIssue=false
+
+import contextlib
+import io
+import math
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from mujoco.batch import Batch
+
+from fp3o.envs.mamujoco.catalogue import MAMUJOCO, single_agent_partition, split_name
+from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
+from fp3o.envs.mamujoco.simulation import default_threads
+from fp3o.envs.mamujoco.task import BodyTask, body_task
+from fp3o.envs.registry import get_task
+from fp3o.envs.vectorise import vectorise
+from fp3o.runs.evaluation import make_program
+from fp3o.runs.run_config import RunConfig
+from fp3o.training.program import Program
+
+RECORDED_STEPS = 64
+"""Steps of random actions that are recorded and repeated."""
+CHUNK = 4_000
+"""Approximate environment steps per chunk and thread: long enough to time, and short enough for
+undisturbed measurements."""
+OTHER_CHUNK, MJX_CHUNK = 500, 20
+"""Steps per chunk of other packages, and of MJX."""
+
+
+class Job(NamedTuple):
+    """A chunk of work, and its number of environment steps."""
+
+    steps: int
+    run: Callable[[], Any]
+
+
+class Clock:
+    """Times a function: seconds of its fastest run, and of the watched parts of that run."""
+
+    def __init__(self, run: Callable[[], Any]):
+        self.run, self.first = run, math.nan
+        self.best = {"total": math.inf}
+        self._spent: dict[str, float] = {}
+
+    def watch(self, owner: Any, name: str, part: str) -> None:
+        """Count the time spent in a method of an object as this part."""
+        inner = getattr(owner, name)
+
+        def timed(*args: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            result = inner(*args, **named)
+            self._spent[part] += time.perf_counter() - started
+            return result
+
+        self._spent[part] = 0.0
+        setattr(owner, name, timed)
+
+    def __call__(self) -> None:
+        self._spent = dict.fromkeys(self._spent, 0.0)
+        started = time.perf_counter()
+        self.run()
+        total = time.perf_counter() - started
+        self.first = total if math.isnan(self.first) else self.first
+        if total < self.best["total"]:
+            self.best = {**self._spent, "total": total}
+
+
+def rates(jobs: list[Job], seconds: float, least: int = 3) -> list[float]:
+    """Steps per second of the fastest chunk of every job; after a warm-up they alternate."""
+    times: list[list[float]] = [[] for _ in jobs]
+    few = lambda known: sum(known) < seconds or len(known) < least  # noqa: E731
+    for job in jobs:
+        job.run()
+    while any(map(few, times)):
+        for job, known in zip(jobs, times, strict=True):
+            if few(known):
+                started = time.perf_counter()
+                job.run()
+                known.append(time.perf_counter() - started)
+    return [job.steps / min(known) for job, known in zip(jobs, times, strict=True)]
+
+
+class Recording(NamedTuple):
+    """Recorded steps of one batch of environments."""
+
+    task: BodyTask
+    state: NativeState
+    """The last state."""
+    physics: np.ndarray
+    """(m, e, ...): integration states before each step."""
+    controls: np.ndarray
+    """(m, e, nu)."""
+    actions: np.ndarray
+    """(m, e, n, d)."""
+
+    @property
+    def num_envs(self) -> int:
+        return self.physics.shape[1]
+
+
+def record_random(task: BodyTask, num_envs: int) -> Recording:
+    """Record steps of random actions, after as many unrecorded ones."""
+    env, mask = NativeVecEnv(task, num_envs), task.spec.actions.mask
+    draw = np.random.default_rng(0).uniform
+    actions = draw(-1, 1, (RECORDED_STEPS, num_envs, *mask.shape)).astype(np.float32)
+    state, physics = with_random_times(env.reset(jax.random.key(0))[0], task), []
+    for action in (*actions, *actions):
+        physics.append(state.physics)
+        state, _ = env.step(state, action)
+    controls = task.controls(actions.astype(np.float64))
+    return Recording(task, state, np.stack(physics[-RECORDED_STEPS:]), controls, actions)
+
+
+def with_random_times(state: NativeState, task: BodyTask) -> NativeState:
+    """The same simulations, at random times within their episodes."""
+    random = np.random.default_rng(1)
+    return state._replace(time=random.integers(task.body.max_episode_steps, size=len(state.time)))
+
+
+def chunk_length(num_envs: int, threads: int) -> int:
+    """Steps per chunk."""
+    return min(1000, max(40, CHUNK * threads // num_envs))
+
+
+def physics_job(recording: Recording, threads: int) -> Job:
+    """Raw physics."""
+    num_envs, skip = recording.num_envs, recording.task.body.frame_skip
+    steps = chunk_length(num_envs, threads)
+    batch = Batch(recording.task.model, num_envs, nthread=threads)
+    control = batch.bind("ctrl")
+
+    def run() -> None:
+        recorded = cycle(zip(recording.physics, recording.controls, strict=True))
+        for physics, controls in islice(recorded, steps):
+            batch.state[...] = physics
+            control[...] = controls
+            batch.step(nstep=skip)
+
+    return Job(num_envs * steps, run)
+
+
+def environment_job(recording: Recording, threads: int) -> Job:
+    """Steps of the environment."""
+    steps, state = chunk_length(recording.num_envs, threads), recording.state
+    env = NativeVecEnv(recording.task, recording.num_envs, threads)
+    now = env.reset(jax.random.key(0))[1]
+
+    def run() -> None:
+        nonlocal state
+        state, _ = env.rollout(
+            state, now, lambda t, *_: recording.actions[t % RECORDED_STEPS], steps
+        )
+
+    return Job(recording.num_envs * steps, run)
+
+
+def rollout_job(program: Program, task: BodyTask) -> Job:
+    """A part of a rollout of the policy; a complete one would be too long for a chunk."""
+    state = program.init(0)
+    num_envs = program.env.num_envs * (program.num_seeds or 1)
+    steps = chunk_length(num_envs, default_threads(num_envs))
+    carry, actor = state.rollout, state.learner.actor
+    carry = carry._replace(env_state=with_random_times(carry.env_state, task))
+    keys = program._split_keys(state.key)[1][..., :steps]
+
+    def run() -> None:
+        nonlocal carry
+        carry, _ = program._host.collect(program.env, actor, carry, keys)
+
+    return Job(num_envs * keys.shape[-1], run)
+
+
+def record_policy(job: Job, program: Program, recording: Recording) -> Recording:
+    """Record the last steps of a chunk of a rollout, instead of random actions."""
+    env, kept = getattr(program.env, "env", program.env), []  # without the axis of seeds
+    inner = env._apply
+
+    def apply(controls: np.ndarray, action: Any) -> None:
+        inner(controls, action)
+        kept.append((env.simulation.physics, controls.copy()))
+
+    env._apply = apply
+    job.run()
+    del env._apply
+    physics, controls = map(np.stack, zip(*kept[-RECORDED_STEPS:], strict=True))
+    return recording._replace(physics=physics, controls=controls)
+
+
+def training_job(config: RunConfig) -> tuple[Job, Clock]:
+    """A training iteration, and a clock that also times its rollout."""
+    program = make_program(config.check())
+    state = program.init(config.seed)
+
+    def run() -> None:
+        nonlocal state
+        state, _ = program.iterate(state)
+        jax.block_until_ready(state.learner)
+
+    clock = Clock(run)
+    clock.watch(program._host, "collect", "rollout")
+    return Job(config.steps_per_iteration * config.seeds, clock), clock
+
+
+def robotics_job(name: str, reach: int) -> Job:
+    """The same task in gymnasium-robotics, with random actions."""
+    env = robotics_env(name, reach)
+    spaces = env.action_spaces
+    for seed, space in enumerate(spaces.values()):
+        space.seed(seed)
+    drawn = [
+        {agent: space.sample() for agent, space in spaces.items()} for _ in range(RECORDED_STEPS)
+    ]
+    env.reset(seed=0)
+    first = env.possible_agents[0]
+
+    def run() -> None:
+        for actions in islice(cycle(drawn), OTHER_CHUNK):
+            _, _, terminated, truncated, _ = env.step(actions)
+            if terminated[first] or truncated[first]:
+                env.reset()
+
+    return Job(OTHER_CHUNK, run)
+
+
+def gymnasium_job(name: str, reach: int) -> Job:
+    """The body in gymnasium, controlled by one agent."""
+    env = robotics_env(name, reach).single_agent_env
+    env.action_space.seed(0)
+    drawn = [env.action_space.sample() for _ in range(RECORDED_STEPS)]
+    env.reset(seed=0)
+
+    def run() -> None:
+        for action in islice(cycle(drawn), OTHER_CHUNK):
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    return Job(OTHER_CHUNK, run)
+
+
+def robotics_env(name: str, reach: int) -> Any:
+    """The environment of a task in gymnasium-robotics."""
+    body, partition = split_name(name)
+    single = partition == single_agent_partition(body)
+    body, partition = body.replace("Manyagent", "ManySegment"), partition.replace("9p8", "9|8")
+    # The package prints to stderr, and MuJoCo writes warnings to a file in the current folder.
+    with (
+        warnings.catch_warnings(),
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi
+
+        if single:
+            return mujoco_multi.parallel_env(body, None, agent_obsk=None)
+        chain = segmented(body, partition, Path(folder)) if body.startswith("ManySegment") else None
+        return mujoco_multi.parallel_env(body, partition, agent_obsk=reach, gym_env=chain)
+
+
+def segmented(body: str, partition: str, folder: Path) -> Any:
+    """A body from the generator of gymnasium-robotics, written to a folder."""
+    import gymnasium
+    from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi
+
+    kind, path = body.removeprefix("ManySegment"), folder / "body.xml"
+    generator = getattr(mujoco_multi, f"many_segment_{kind.lower()}")
+    generator.gen_asset(n_segs=math.prod(map(int, partition.split("x"))), asset_path=str(path))
+    return gymnasium.make(f"{kind}-v5", xml_file=str(path))
+
+
+def has_robotics() -> bool:
+    """Whether gymnasium-robotics is installed."""
+    found = find_spec("gymnasium_robotics") is not None
+    if not found:
+        print("gymnasium-robotics is not installed, so there is nothing to compare with")
+    return found
+
+
+def run_config(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
+    """FP3O with the preset `paper`, or `farama` where the paper does not have the body."""
+    settings = {"algorithm": "fp3o", "sharing": sharing, "num_envs": num_envs, "seeds": seeds}
+    return RunConfig.from_preset(f"{MAMUJOCO}/{name}", profile(name)).with_settings(settings)
+
+
+def default_task(name: str) -> BodyTask:
+    """A task under its first variant."""
+    return body_task(name, profile(name))
+
+
+def profile(name: str) -> str:
+    """A task's first variant, which has a preset of the same name: `paper` where there is one."""
+    return get_task(f"{MAMUJOCO}/{name}").variants[0]
+
+
+def mjx_job(task_env: Any, num_envs: int) -> Job:
+    """A chunk on MJX."""
+    env, mask = vectorise(task_env, num_envs), task_env.spec.actions.mask
+
+    def move(state: Any, key: Any) -> tuple[Any, Any]:
+        action = jax.random.uniform(key, (num_envs, *mask.shape), minval=-1.0) * mask
+        state, step = env.step(state, action)
+        return state, step.reward.mean()
+
+    chunk = jax.jit(lambda state, keys: jax.lax.scan(move, state, keys))
+    keys = jax.random.split(jax.random.key(1), MJX_CHUNK)
+    state = jax.jit(env.reset)(jax.random.key(0))[0]
+
+    def run() -> None:
+        nonlocal state
+        state, _ = jax.block_until_ready(chunk(state, keys))
+
+    return Job(num_envs * MJX_CHUNK, run)
