@@ -13,18 +13,18 @@ FORMER_NAMES = """
     Runner Keeper Mirror Exhibit Contrast Skirmish Checkup Eyes
     GarbageError WorkersError HostPlayer
     batch_of adopt register_own paper_time_limits host_probe_env
-    conduct carry_out carried_out exhibit laid_out
+    Carry Plan Shown Dial Players jointly vouch artefact suffer obey diary outcome outcomes
+    film films filming conduct carry_out carried_out exhibit laid_out
     in_turn try_on timetable retrace
     head_rate actor_memory critic_memory initial_memory final_view others_quantiles
     advantage_size env_garbage uncertified
-    told cure filmed legal dearer foretell vouch
+    told cure filmed legal dearer foretell
 """.split()
 """Whole words, case-sensitive, that have no other use here."""
 
 FORMER_CALLS = r"""
     fp3o\.(film|artefact|catalogue|grouping|fitting|paths|spaces|lab|storage|learn|nets|plan)\b
     \.sight\(
-    \.outcomes?\b
     \b(sight|judge|Vectorised|Game)\(
     --(recurrent|chunk|head-rate|entropy|huber|gain|std|clip|keep)\b(?!-)
     \b(recurrent|chunk|live|sweeps|uncertified)=
