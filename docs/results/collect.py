@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 INDEX = """# Results
 
-Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`. The wording
+Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`. Wording
 of pages from earlier versions was updated since, their numbers and figures were not. Scales are
 explained [here](../experiments.md#scales). A verdict holds for these runs only.
 

@@ -134,17 +134,24 @@ def _against_baselines(scores: TaskScores, place: int) -> str:
     for baseline in scores.baselines:
         groups[_position(scores, place, baseline)].append(baseline)
     unit = scores.measure.unit
-    parts = [f"better than {_named(item, unit)}" for item in groups["above"][-1:]]
-    if groups["open"]:
-        names = " and ".join(_named(item, unit) for item in groups["open"])
-        parts.append(f"not clearly different from {names}")
-    parts += [f"worse than {_named(item, unit)}" for item in groups["below"][:1]]
+    parts = [
+        f"{relation} {_named(chosen, unit)}"
+        for relation, chosen in (
+            ("better than", groups["above"][-1:]),
+            ("not clearly different from", groups["open"]),
+            ("worse than", groups["below"][:1]),
+        )
+        if chosen
+    ]
     one = " (one policy; other seeds may differ)" if len(scores.last[place].seeds) == 1 else ""
     return ", " + ", ".join(parts) + one
 
 
-def _named(baseline: BaselineScore, unit: str) -> str:
-    return f"the baseline “{baseline.title}” ({number_text(baseline.value)}{unit})"
+def _named(baselines: Sequence[BaselineScore], unit: str) -> str:
+    names = [f"“{item.title}” ({number_text(item.value)}{unit})" for item in baselines]
+    if len(names) == 1:
+        return f"the baseline {names[0]}"
+    return f"the baselines {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _position(scores: TaskScores, place: int, baseline: BaselineScore) -> str:

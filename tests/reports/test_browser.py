@@ -200,7 +200,7 @@ def test_charts_are_drawn_without_a_network(browser: Browser, page: Path) -> Non
     assert browser.see("document.querySelectorAll('.chart > svg').length") == 0
     # five seeds have a band, two have none
     assert browser.see("document.querySelectorAll('.band').length") == 6
-    assert browser.see(f"{chart(0)}.textContent").startswith("−20−15−10−5")
+    assert browser.see(f"{chart(0)}.textContent").startswith("−30−20−10")
     assert "planner −4.5" in browser.see(f"{chart(0)}.textContent")
     assert browser.see(COUNT) == "6 of 6 runs shown"
     assert browser.complaints() == []

@@ -244,9 +244,9 @@ def test_figures_show_every_run_and_reference(tmp_path: Path) -> None:
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FP3O", "MAPPO"]
     labels = {text.get_text() for text in figure.axes[-1].texts}
-    assert labels == {"random −34.2", "still −29.4", "blind −10.1", "planner −4.5"}
+    assert labels == {"↓ random −34.2", "still −29.4", "blind −10.1", "planner −4.5"}
     # per run a mean and five seeds, and a dashed line per baseline on the axis
-    assert len(figure.axes[0].get_lines()) == 2 * (1 + 5) + 4
+    assert len(figure.axes[0].get_lines()) == 2 * (1 + 5) + 3
     # a baseline far below the scores is marked by an arrow
     labels = {text.get_text() for text in draw.scores_figure(part).axes[0].texts}
     assert labels == {
@@ -358,7 +358,7 @@ def test_wins_are_held_against_the_best_scripted_team(tmp_path: Path) -> None:
         return finding(scores_by_task(read_runs([battle(tmp_path / name, wins, **more)]))[0])
 
     some = text_of("a", 0.6, 0.7, 0.8)
-    assert "“focus fire” (62 %) and the baseline “kiting” (70 %); its return" in some
+    assert "the baselines “focus fire” (62 %) and “kiting” (70 %); its return" in some
     assert "worse than the baseline “attack the nearest” (31 %)" in text_of("b", 0.1, 0.12, 0.11)
     # a single seed has the error of its thousand episodes
     one = text_of("c", 1.0)

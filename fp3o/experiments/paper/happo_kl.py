@@ -117,7 +117,7 @@ def _claim_verdict(results: CellResults) -> str:
 def _figure(results: CellResults) -> Figure:
     """One panel per algorithm."""
     names = [*dict.fromkeys(item.cell.variant for item in results)]
-    colours = dict(zip(("full", "none"), PALETTE, strict=False))
+    colours: dict[str, str] = dict(zip(("full", "none"), PALETTE, strict=False))
     with figure_style():
         size = (PANEL[0] * (0.3 + 0.7 * len(names)), PANEL[1])
         figure = Figure(figsize=size, layout="constrained")

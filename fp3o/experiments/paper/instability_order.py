@@ -68,7 +68,9 @@ def _summarise(results: CellResults) -> Summary:
     }
     counts = sorted({count for known in means.values() for count in known})
     last = {name: known[counts[-1]] for name, known in means.items() if counts[-1] in known}
-    order = ", ".join(f"{name} {number_text(last[name])}" for name in sorted(last, key=last.get))
+    order = ", ".join(
+        f"{name} {number_text(last[name])}" for name in sorted(last, key=last.__getitem__)
+    )
     verdict = [
         f"With {counts[-1]} agents the variance of the products is, lowest first: {order}.",
         _claim_verdict(last),

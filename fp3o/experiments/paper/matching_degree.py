@@ -1,6 +1,6 @@
 """How often FP3O's condition, known before the dependent step, agrees with its constraint."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -128,7 +128,7 @@ def _summarise(results: CellResults) -> Summary:
     return Summary(_verdict(gains, results), [table], [_figure(panels)], [_NOTE])
 
 
-def _figure(panels: dict[str, Lines]) -> CaptionedFigure:
+def _figure(panels: Mapping[str, Lines]) -> CaptionedFigure:
     labels = "rollout size (steps x agents)", "matching degree (%)"
     figure = lines_figure(panels, *labels, log=(True, False))
     caption = "Matching degree over rollout sizes, by sharing."

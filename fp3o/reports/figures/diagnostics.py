@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.figures.canvas import PANEL, figure_style, format_steps, run_colour, thin_series
 from fp3o.reports.figures.style import FAINT_COLOUR, PALETTE
-from fp3o.reports.phrasing import short
+from fp3o.reports.phrasing import count_text, short
 from fp3o.reports.stats.intervals import mean_band
 
 
@@ -127,12 +127,22 @@ def _draw_panel(axis: Axes, panel: DiagnosticPanel, run: RunRecord) -> None:
         axis.fill_between(step, low, high, color=colour, alpha=0.16, lw=0)
     format_steps(axis)
     axis.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick_text(value)))
     low, high = axis.get_ylim()
     if panel.with_zero:
         axis.axhline(0.0, color=FAINT_COLOUR, lw=0.8)
         axis.set_ylim(min(0.0, low), max(0.0, high))
     if panel.top is not None:
         axis.set_ylim(0.0, 1.05 * panel.top)
+
+
+def _tick_text(value: float) -> str:
+    """At most six characters: 0.15, 1.5e−4; the margin of the panels is fixed."""
+    text = f"{value:.2g}" if abs(value) < 100 else count_text(value)
+    if 0 < abs(value) < 1e-2:
+        digits, _, power = f"{value:.1e}".partition("e")
+        text = f"{digits.removesuffix('.0')}e{int(power)}"
+    return text.replace("-", "−")
 
 
 def _draw_agents(axis: Axes, step: np.ndarray, value: np.ndarray) -> None:

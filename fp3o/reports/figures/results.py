@@ -170,9 +170,10 @@ def _limits(
     kept = [*values.tolist(), *(mark for mark in marks if mark >= floor)] or marks[-1:] or [0.0]
     low, high = min(kept), max(kept)
     below = [mark for mark in reversed(marks) if mark < low]
+    far = low - near * (high - low)
     for k, mark in enumerate(below):
         next_below = k == 0 and (len(below) > 1 or len(marks) == 1)
-        if not next_below and mark < low - near * (high - low):
+        if not next_below and mark < far:
             break
         low = mark
     margin = pad * (high - low) or 1.0

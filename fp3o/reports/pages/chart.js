@@ -121,9 +121,10 @@
     if (!kept.length) kept = marks.length ? marks.slice(0, 1) : [0, 1];
     let [low, high] = [Math.min(...kept), Math.max(...kept)];
     const below = marks.filter((mark) => mark < low);
+    const far = low - 0.5 * (high - low);
     for (const [k, mark] of below.entries()) {
       const next = state.whole || (k === 0 && (below.length > 1 || marks.length === 1));
-      if (!next && mark < low - 0.5 * (high - low)) break;
+      if (!next && mark < far) break;
       low = mark;
     }
     const margin = 0.05 * (high - low) || 1;
