@@ -1,23 +1,23 @@
-"""Environment steps a second of PettingZoo environments: here, in workers, in others' wrappers.
+"""Environment steps per second of PettingZoo environments: in-process, in workers, in wrappers.
 
     pip install supersuit
     python benchmarks/workers.py
 
 | case              | steps the same environments                                                  |
 |-------------------|------------------------------------------------------------------------------|
-| `raw`             | themselves, dictionaries and all, one after the other: PettingZoo has no     |
-|                   | vector environments of its own                                               |
+| `raw`             | directly, with dictionaries, one after the other: PettingZoo has no vector   |
+|                   | environments                                                                 |
 | `in this process` | as fp3o's tasks                                                              |
-| `workers`         | as fp3o's tasks, each in a process that is watched over                      |
-| `idle workers`    | not at all: such processes that only answer, with arrays of the same shapes  |
+| `workers`         | as fp3o's tasks, each in a worker process                                    |
+| `idle workers`    | not at all: worker processes that only reply, with arrays of the same shapes |
 | `supersuit`       | in SuperSuit's `concat_vec_envs_v1`, in this process and in two others; left |
 |                   | out where it is not installed                                                |
-| `gymnasium async` | in Gymnasium's `AsyncVectorEnv`, which has a process for each as well, and   |
-|                   | shared memory; a team is one agent to it                                     |
+| `gymnasium async` | in Gymnasium's `AsyncVectorEnv`, which has a process per environment and     |
+|                   | shared memory as well; a team is one agent                                   |
 
-The other wrappers give observations, rewards and ends; fp3o's also states, masks, who is alive and
-what was seen before a reset. `--work` adds milliseconds of computation to each step, to see from
-when on processes pay. The cases take turns and the best turn counts.
+The other wrappers return observations, rewards and ends; fp3o also states, masks, which agents are
+alive and the observations before a reset. `--work` adds milliseconds of computation per step, to
+see from when on processes are faster. The cases are measured in turn and the best turn counts.
 """
 
 import argparse
@@ -37,9 +37,11 @@ import numpy as np
 from gymnasium import spaces
 
 from fp3o.envs.adapters.pettingzoo import PettingZoo
-from fp3o.envs.adapters.pettingzoo_worker import build, load
+from fp3o.envs.adapters.pettingzoo_worker import load_factory, make_parallel_env
+from fp3o.envs.workers.pool import WorkerPool
+from fp3o.envs.workers.protocol import WorkerEnv, buffer_spec
 from fp3o.envs.workers.shared_memory import BufferSpec
-from fp3o.envs.workers.vec_env import PooledVecEnv, WorkerPool, buffer_spec
+from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.spec import Discrete, EnvSpec
 
 PATH = "mpe2.simple_spread_v3:parallel_env"
@@ -49,7 +51,7 @@ CHUNK = 50
 
 def laborious(path: str, work: float, **kwargs: Any) -> Any:
     """An environment whose steps take some milliseconds more."""
-    env = load(path)(**kwargs)
+    env = load_factory(path)(**kwargs)
     step = env.step
 
     def slow_step(actions: Mapping[Any, Any]) -> Any:
@@ -63,25 +65,22 @@ def laborious(path: str, work: float, **kwargs: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Idle:
-    """A place where nothing happens."""
+class Idle(WorkerEnv):
+    """An environment that does nothing."""
 
-    form: BufferSpec
+    spec: BufferSpec
 
     def __call__(self, seed: int) -> "Idle":
         return self
 
-    def reset(self, *_: int) -> tuple[np.ndarray, ...]:
-        return tuple(np.zeros(shape, dtype) for _, shape, dtype in self.form.answer)
+    def reset(self, seed: int = 0, episode: int = 0) -> tuple[np.ndarray, ...]:
+        return tuple(np.zeros(shape, dtype) for _, shape, dtype in self.spec.reply)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.reset()
 
-    def close(self) -> None:
-        pass
 
-
-def draw(spec: EnvSpec, num_envs: int) -> np.ndarray:
+def random_actions(spec: EnvSpec, num_envs: int) -> np.ndarray:
     """Random actions of a turn, `(t, e, n, d)`."""
     random, shape = np.random.default_rng(0), (CHUNK, num_envs, spec.num_agents)
     if isinstance(spec.actions, Discrete):
@@ -90,49 +89,52 @@ def draw(spec: EnvSpec, num_envs: int) -> np.ndarray:
     return random.uniform(-1.0, 1.0, (*shape, max(spec.actions.sizes))).astype(np.float32)
 
 
-def raw(game: PettingZoo, num_envs: int) -> Callable[[], None]:
+def raw(task: PettingZoo, num_envs: int) -> Callable[[], None]:
     """A turn of the environments themselves."""
-    envs, layout = [build(game.make, game.kwargs) for _ in range(num_envs)], game._facts.layout
-    actions = draw(game.spec, num_envs)
+    envs, layout = (
+        [make_parallel_env(task.make, task.kwargs) for _ in range(num_envs)],
+        task._inspection.layout,
+    )
+    actions = random_actions(task.spec, num_envs)
     for seed, env in enumerate(envs):
         env.reset(seed=seed)
 
     def run() -> None:
         for chosen in actions:
             for env, own in zip(envs, chosen, strict=True):
-                hands = zip(layout.agents, layout.hands, own, strict=True)
-                env.step({agent: hand.write(x) for agent, hand, x in hands})
+                codecs = zip(layout.agents, layout.action_codecs, own, strict=True)
+                env.step({agent: codec.decode(x) for agent, codec, x in codecs})
                 if not env.agents:
                     env.reset()
 
     return run
 
 
-def batched(games: PooledVecEnv) -> Callable[[], None]:
+def batched(tasks: PooledVecEnv) -> Callable[[], None]:
     """A turn of a batch."""
-    actions = draw(games.spec, games.num_envs)
-    state, _ = games.reset(jax.random.key(0))
+    actions = random_actions(tasks.spec, tasks.num_envs)
+    state, _ = tasks.reset(jax.random.key(0))
 
     def run() -> None:
         nonlocal state
         for chosen in actions:
-            state, _ = games.step(state, chosen)
+            state, _ = tasks.step(state, chosen)
 
     return run
 
 
 def supersuit(
-    game: PettingZoo, num_envs: int, processes: int, closing: ExitStack
+    task: PettingZoo, num_envs: int, processes: int, closing: ExitStack
 ) -> Callable[[], None]:
     """A turn of SuperSuit's vector environment; it has one place for every agent."""
     import supersuit  # pyright: ignore[reportMissingImports]
 
-    one = supersuit.pettingzoo_env_to_vec_env_v1(build(game.make, game.kwargs))
+    one = supersuit.pettingzoo_env_to_vec_env_v1(make_parallel_env(task.make, task.kwargs))
     env = supersuit.concat_vec_envs_v1(one, num_envs, num_cpus=processes)
-    hand = game._facts.layout.hands[0]
+    codec = task._inspection.layout.action_codecs[0]
     actions = [
-        np.array([hand.write(own) for team in chosen for own in team])
-        for chosen in draw(game.spec, num_envs)
+        np.array([codec.decode(own) for team in chosen for own in team])
+        for chosen in random_actions(task.spec, num_envs)
     ]
     # It would wait for its processes for ever, when this one ends.
     for process in getattr(env, "procs", ()):
@@ -149,33 +151,33 @@ def supersuit(
 class Flat(gymnasium.Env):
     """A team as one agent, which Gymnasium's vector environments can hold."""
 
-    def __init__(self, game: PettingZoo):
-        self._env, self._layout = build(game.make, game.kwargs), game._facts.layout
-        size = sum(sense.size for sense in self._layout.senses)
+    def __init__(self, task: PettingZoo):
+        self._env, self._layout = make_parallel_env(task.make, task.kwargs), task._inspection.layout
+        size = sum(codec.size for codec in self._layout.obs_codecs)
         self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float32)
-        own = draw(game.spec, 1)[0, 0]
+        own = random_actions(task.spec, 1)[0, 0]
         self.action_space = spaces.Box(-np.inf, np.inf, own.shape, own.dtype.type)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         return self._row(self._env.reset(seed=seed)[0]), {}
 
     def step(self, action: np.ndarray) -> Any:
-        hands = zip(self._layout.agents, self._layout.hands, action, strict=True)
-        given = {agent: hand.write(x) for agent, hand, x in hands}
-        seen, rewards, ended, cut, _ = self._env.step(given)
-        paid = float(np.mean([*rewards.values()]))
-        return self._row(seen), paid, all(ended.values()), all(cut.values()), {}
+        codecs = zip(self._layout.agents, self._layout.action_codecs, action, strict=True)
+        given = {agent: codec.decode(x) for agent, codec, x in codecs}
+        obs, rewards, ended, cut, _ = self._env.step(given)
+        reward = float(np.mean([*rewards.values()]))
+        return self._row(obs), reward, all(ended.values()), all(cut.values()), {}
 
-    def _row(self, seen: Mapping[Any, Any]) -> np.ndarray:
-        return np.concatenate([seen[agent] for agent in self._layout.agents], dtype=np.float32)
+    def _row(self, obs: Mapping[Any, Any]) -> np.ndarray:
+        return np.concatenate([obs[agent] for agent in self._layout.agents], dtype=np.float32)
 
 
-def asynchronous(game: PettingZoo, num_envs: int, closing: ExitStack) -> Callable[[], None]:
+def asynchronous(task: PettingZoo, num_envs: int, closing: ExitStack) -> Callable[[], None]:
     """A turn of Gymnasium's vector environment."""
-    makers = [partial(Flat, game)] * num_envs
+    makers = [partial(Flat, task)] * num_envs
     env = gymnasium.vector.AsyncVectorEnv(makers, shared_memory=True, context="spawn")
     closing.callback(env.close)
-    actions = draw(game.spec, num_envs)
+    actions = random_actions(task.spec, num_envs)
     env.reset(seed=0)
 
     def run() -> None:
@@ -194,7 +196,7 @@ def measure(cases: Mapping[str, Callable[[], None]], num_envs: int, seconds: flo
             began = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - began)
-    print(f"{'case':26} {'steps/s':>10} {'us a step':>11} {'times raw':>10}")
+    print(f"{'case':26} {'steps/s':>10} {'us per step':>11} {'times raw':>10}")
     for name, took in best.items():
         rate = CHUNK * num_envs / took
         print(f"{name:26} {rate:10,.0f} {1e6 / rate:11.0f} {best['raw'] / took:10.2f}")
@@ -206,28 +208,28 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=8, help="environments of a batch")
     parser.add_argument("--work", type=float, default=0.0, help="milliseconds more in each step")
     parser.add_argument("--seconds", type=float, default=5.0, help="of measuring, for each case")
-    asked = parser.parse_args()
-    make = laborious if asked.work else asked.env
-    kwargs = {"path": asked.env, "work": asked.work} if asked.work else {}
+    args = parser.parse_args()
+    make = laborious if args.work else args.env
+    kwargs = {"path": args.env, "work": args.work} if args.work else {}
     here, there = (PettingZoo(make, kwargs, workers=number) for number in (0, 1))
-    print(f"{here.spec.name}: {asked.envs} environments, {len(os.sched_getaffinity(0))} cores")
+    print(f"{here.spec.name}: {args.envs} environments, {len(os.sched_getaffinity(0))} cores")
     idle = PooledVecEnv(
-        here.spec, WorkerPool(Idle(buffer_spec(here.spec)), buffer_spec(here.spec), asked.envs)
+        here.spec, WorkerPool(Idle(buffer_spec(here.spec)), buffer_spec(here.spec), args.envs)
     )
     with ExitStack() as closing:
         cases = {
-            "raw": raw(here, asked.envs),
-            "in this process": batched(here.batch(asked.envs)),
-            "workers": batched(there.batch(asked.envs)),
+            "raw": raw(here, args.envs),
+            "in this process": batched(here.vectorise(args.envs)),
+            "workers": batched(there.vectorise(args.envs)),
             "idle workers": batched(idle),
-            "gymnasium async": asynchronous(here, asked.envs, closing),
+            "gymnasium async": asynchronous(here, args.envs, closing),
         }
         for processes in (0, 2) if find_spec("supersuit") else ():
             name = f"supersuit, {processes} processes"
-            cases[name] = supersuit(here, asked.envs, processes, closing)
-        measure(cases, asked.envs, asked.seconds)
+            cases[name] = supersuit(here, args.envs, processes, closing)
+        measure(cases, args.envs, args.seconds)
 
 
 if __name__ == "__main__":
-    # As a module of its own: workers can import that, but not what is only a program.
+    # Imported as a module, because workers can import that, but not `__main__`.
     import_module("workers").main()

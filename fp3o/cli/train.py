@@ -8,6 +8,7 @@ from rich.console import Console
 
 from fp3o.cli.options import read_options
 from fp3o.errors import SettingError
+from fp3o.options import parse_options, read_value, write_options
 
 
 def train_command(argv: Sequence[str]) -> int:
@@ -39,7 +40,7 @@ def train_command(argv: Sequence[str]) -> int:
 
 def fold_env_options(arguments: list[str]) -> list[str]:
     """Options of the environment, `--env.n 3`, as part of the variant, `default:env.n=3`."""
-    variant, inside, others, rest = "default", [], [], iter(arguments)
+    variant, inside, others, rest = "default", {}, [], iter(arguments)
     for argument in rest:
         name, equals, value = argument.partition("=")
         if name.startswith("--env.") or name == "--variant":
@@ -47,13 +48,13 @@ def fold_env_options(arguments: list[str]) -> list[str]:
             if name == "--variant":
                 variant = value
             else:
-                inside.append(f"{name[2:]}={value}")
+                inside[name[2:]] = read_value(value)
         else:
             others.append(argument)
     if not inside:
         return arguments
-    joint = "," if ":" in variant else ":"
-    return [*others, "--variant", variant + joint + ",".join(inside)]
+    name, options = parse_options(variant)
+    return [*others, "--variant", write_options(name, options | inside)]
 
 
 def conclude(run: Any, quiet: bool) -> int:

@@ -1,5 +1,6 @@
-"""Environment objects and functions of the user's program."""
+"""Custom environments, by import path and as objects, are used like any other task."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,45 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.envs.registry import REGISTERED, register_env
+from fp3o.cli.main import main
+from fp3o.cli.train import fold_env_options
+from fp3o.envs.adapters.variants import read_variant, write_variant
+from fp3o.envs.registry import REGISTERED, get_task, register_env
 from fp3o.runs import run as runner
 
+MODULE = '''
+from dataclasses import dataclass, replace
+import fp3o
+from fp3o.envs.toys.probe import PROBES
+
+@dataclass(frozen=True)
+class Guess(fp3o.Env):
+    """The probe `credit`, with a bonus."""
+
+    bonus: float = 0.0
+    max_episode_steps = 3
+    spec = replace(PROBES["credit"].spec, name="anything")
+
+    def reset(self, key):
+        return PROBES["credit"].reset(key)
+
+    def step(self, state, action, key):
+        state, reward, *ends = PROBES["credit"].step(state, action, key)
+        return state, reward + self.bonus, *ends
+
+    def observe(self, state):
+        return PROBES["credit"].observe(state)
+
+ready = Guess(1.0)
+nothing = 3
+
+class Endless(Guess):
+    max_episode_steps = property()
+'''
+FLAGS = [
+    "--seeds", "1", "--num-envs", "4", "--rollout", "6", "--hidden", "8", "--epochs", "1",
+    "--eval-episodes", "4", "--final-episodes", "4", "--quiet", "--loggers", "none",
+]  # fmt: skip
 SMALL: dict[str, Any] = {
     "num_envs": 4, "rollout": 5, "sequence_length": 1, "gru_size": 0, "hidden": (8, 8), "epochs": 2,
     "seeds": 1, "eval_every": 1, "eval_episodes": 4, "final_episodes": 4, "steps": 40,
@@ -22,8 +59,61 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module outside of the package."""
+    (tmp_path / "custom_guess.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "custom_guess"
+
+
+def test_trained_resumed_and_evaluated(module: str, tmp_path: Path) -> None:
+    """By import path; the run keeps the options of the environment."""
+    out = tmp_path / "run"
+    command = ["train", f"python:{module}:Guess", "--env.bonus", "0.5", "--steps", "48"]
+    assert main([*command, "--out", str(out), *FLAGS]) == 0
+    text = (out / "config.json").read_text()
+    assert f"python/{module}.Guess" in text and "default:env.bonus=0.5" in text
+    json.loads(text)
+    fp3o.resume(out, steps=72, progress="quiet", loggers=())
+    found = fp3o.evaluate(out, 4)
+    assert found["task"] == f"python/{module}.Guess:default:env.bonus=0.5"
+    # 0.5 in each of three steps, and at most 1 at the end.
+    assert 1.5 <= found["policies"][0]["return"] <= 2.5
+    assert fp3o.check_env(f"python:{module}:Guess", steps=20).ok
+
+
+def test_what_is_no_environment_is_refused(module: str) -> None:
+    """With what it lacks."""
+    assert get_task(f"python:{module}:ready").env().spec.name == f"python/{module}.ready"
+    for name, message in (
+        ("nothing", "not an environment"),
+        ("Endless", "has no `max_episode_steps`"),
+        ("Gues", "did you mean 'Guess'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            get_task(f"python:{module}:{name}").env()
+    with pytest.raises(ValueError, match="cannot be imported"):
+        get_task("python:nowhere_at_all:Guess").env()
+    with pytest.raises(ValueError, match="unknown option 'bonus'"):
+        get_task(f"python:{module}:Guess").env("default:bonus=1")
+
+
+def test_variants_have_options_of_ours_and_of_the_environment() -> None:
+    ours, theirs = read_variant("default:reward=sum,env.N=3,env.a=none", ["reward"])
+    assert (ours, theirs) == ({"reward": "sum"}, (("N", 3), ("a", None)))
+    assert write_variant(ours, theirs) == "default:reward=sum,env.N=3,env.a=none"
+
+
+def test_options_of_the_environment_become_part_of_the_variant() -> None:
+    """Before and after `--variant`, with and without an equals sign."""
+    assert fold_env_options(["t", "--steps", "3"]) == ["t", "--steps", "3"]
+    given = ["t", "--env.n=3", "--variant", "default:reward=sum", "--env.m", "x, y=2"]
+    assert fold_env_options(given) == ["t", "--variant", "default:reward=sum,env.n=3,env.m='x, y=2'"]
+
+
 def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
-    """A PettingZoo environment, a function that makes one; pictures where it has some."""
+    """A PettingZoo environment, or a function that makes one; rendered where it can be."""
     pytest.importorskip("mpe2", reason="needs the extra mpe2")
     from mpe2 import simple_spread_v3
 
@@ -32,22 +122,22 @@ def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
     def make(**kwargs: Any) -> Any:
         return simple_spread_v3.parallel_env(max_cycles=5, **kwargs)
 
-    for number, thing in enumerate((env, make)):
+    for number, source in enumerate((env, make)):
         out = tmp_path / str(number)
-        run = fp3o.train(thing, out=out, **SMALL)
+        run = fp3o.train(source, out=out, **SMALL)
         assert run.config.task.startswith("own/")
         assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
         assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
-        film = fp3o.render(fp3o.Policy.load(out), tmp_path / f"{number}.gif", 1, seconds=1)
-        assert film.exists()
-    # Another process knows nothing of the object until it is given again.
+        video = fp3o.render(fp3o.Policy.load(out), tmp_path / f"{number}.gif", 1, seconds=1)
+        assert video.exists()
+    # Another process does not know the object until it is registered again.
     known = REGISTERED.pop(run.config.task)
-    with pytest.raises(ValueError, match=r"fp3o\.adopt"):
+    with pytest.raises(ValueError, match=r"fp3o\.register_env"):
         fp3o.evaluate(out, 4)
     assert register_env(make).name == known.name
     assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
 
 
 def test_objects_that_are_no_tasks() -> None:
-    with pytest.raises(ValueError, match="nothing to train on"):
+    with pytest.raises(ValueError, match="not an environment"):
         fp3o.train(3, **SMALL)

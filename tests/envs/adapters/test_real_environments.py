@@ -1,4 +1,4 @@
-"""Environments that nobody here wrote: trained, resumed, judged and filmed through the adapters."""
+"""Environments of other packages: trained, resumed, evaluated and rendered through adapters."""
 
 import importlib
 import warnings
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     task: str
     options: str
     actions: Discrete | Box
-    kinds: tuple[int, ...]
+    agent_types: tuple[int, ...]
 
 
 # The modules with a version in their names, as `pursuit_v5`, warn that a registry will replace
@@ -61,7 +61,7 @@ CASES = {
     "gymnasium_robotics": Case(
         "gymnasium_robotics",
         "pettingzoo:gymnasium_robotics.mamujoco_v1:parallel_env",
-        "limit=6,env.scenario=Hopper,env.agent_conf=3x1",
+        "max_episode_steps=6,env.scenario=Hopper,env.agent_conf=3x1",
         Box((1, 1, 1)),
         (0, 1, 0),
     ),
@@ -106,8 +106,8 @@ def case(request: pytest.FixtureRequest) -> Case:
 def test_from_training_to_film(case: Case) -> None:
     """The whole way, through what people call."""
     variant = f"default:{case.options}"
-    spec = fp3o.make(case.task, variant).spec
-    assert spec.actions == case.actions and spec.kinds == case.kinds
+    spec = fp3o.make(case.task, variant=variant).spec
+    assert spec.actions == case.actions and spec.agent_types == case.agent_types
     run = fp3o.train(case.task, variant=variant, out="run", steps=2 * ITERATION, **SMALL)
     assert run.finished and run.config.task_info.renderable(variant)
     run = fp3o.resume(run.path, steps=3 * ITERATION, progress="quiet", loggers=())
@@ -124,7 +124,7 @@ def filmed(path: Path) -> Path:
     """A short film of a run's policy, where it can be drawn."""
     try:
         return fp3o.render(fp3o.Policy.load(path), "film.gif", episodes=1, seconds=0.5)
-    except ValueError as error:
+    except fp3o.UserError as error:
         if "MUJOCO_GL" in str(error):
             pytest.skip(str(error))
         raise
