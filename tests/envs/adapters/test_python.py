@@ -109,7 +109,8 @@ def test_options_of_the_environment_become_part_of_the_variant() -> None:
     """Before and after `--variant`, with and without an equals sign."""
     assert fold_env_options(["t", "--steps", "3"]) == ["t", "--steps", "3"]
     given = ["t", "--env.n=3", "--variant", "default:reward=sum", "--env.m", "x, y=2"]
-    assert fold_env_options(given) == ["t", "--variant", "default:reward=sum,env.n=3,env.m='x, y=2'"]
+    folded = ["t", "--variant", "default:reward=sum,env.n=3,env.m='x, y=2'"]
+    assert fold_env_options(given) == folded
 
 
 def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
