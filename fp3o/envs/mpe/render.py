@@ -29,7 +29,7 @@ SPREAD_COLOURS = (PURPLE, ORANGE, TEAL)
 BORDER, TIE, LANDMARK = "#bdb8ac", "#77736a", "#55524b"
 """Colours of the border of the plane, of lines to landmarks, and of landmarks to cover."""
 
-DASHED = (0, (4, 3))
+_DASHED = (0, (4, 3))
 
 _CAPTIONS = {
     "simple_reference": "each must reach its ring, which only the other one knows",
@@ -96,7 +96,7 @@ def _draw_goals(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
         centre, colour = landmarks[goal[agent]], LANDMARK_COLOURS[goal[agent]]
         ring = 0.10 + 0.045 * int((goal[:agent] == goal[agent]).sum())  # one ring per agent
         _disc(axes, centre, ring, fill=False, ec=colour, lw=1.8, zorder=2)
-        axes.plot(*np.stack([x[agent], centre], 1), color=colour, lw=1.1, ls=DASHED, zorder=1)
+        axes.plot(*np.stack([x[agent], centre], 1), color=colour, lw=1.1, ls=_DASHED, zorder=1)
 
 
 def _draw_coverage(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
@@ -104,7 +104,7 @@ def _draw_coverage(axes: Any, env: ParticleEnv, state: ParticleState) -> None:
     x, landmarks = np.asarray(state.position), np.asarray(state.landmarks)
     for centre in landmarks:
         nearest = x[np.linalg.norm(x - centre, axis=1).argmin()]
-        axes.plot(*np.stack([nearest, centre], 1), color=TIE, lw=1.1, ls=DASHED, zorder=2)
+        axes.plot(*np.stack([nearest, centre], 1), color=TIE, lw=1.1, ls=_DASHED, zorder=2)
         _disc(axes, centre, 0.05, fc=LANDMARK, ec="white", lw=1.0, zorder=5)
     distance = np.linalg.norm(x[:, None] - x, axis=-1) + 9.0 * np.eye(len(x))
     for agent in np.flatnonzero(distance.min(1) < 2 * env.radius):
