@@ -9,8 +9,7 @@ from drawing import AGENTS, ASSETS, FAINT, GRID, INK, WHITE, arrow, save, sheet,
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from fp3o.algorithms.schedules import Stage
-from fp3o.algorithms.schedules import SCHEDULES
+from fp3o.algorithms.schedules import SCHEDULES, Stage
 from fp3o.algorithms.table import ALGORITHMS
 
 TEAM = 4
