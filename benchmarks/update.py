@@ -86,12 +86,12 @@ def fastest(run: Callable[[], Any], seconds: float) -> float:
 
 
 def diagnostics(
-    setup: Setup, learner: Learner, trajectory: Trajectory, carry: RolloutState
+    setup: Setup, learner: Learner, trajectory: Trajectory, rollout: RolloutState
 ) -> float:
     """Seconds per stage for its metrics, including the evaluation of all policies."""
     hparams, partner = setup.hyperparameters(), jnp.arange(setup.spec.num_agents)
     data, *_ = jax.jit(partial(make_batch, setup))(
-        hparams, learner, trajectory, carry.critic_hidden
+        hparams, learner, trajectory, rollout.critic_hidden
     )
     batch = data.batch
     policy, before = jax.jit(partial(evaluate_policy, setup))(learner.actor, batch)
@@ -117,8 +117,8 @@ def measure(
     """Compile one program and run it for a while."""
     spec, config = TASKS[task]
     setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
-    trajectory, carry = synthetic(setup)
-    inputs = setup.hyperparameters(), setup.init(0), trajectory, carry, jax.random.key(0)
+    trajectory, rollout = synthetic(setup)
+    inputs = setup.hyperparameters(), setup.init(0), trajectory, rollout, jax.random.key(0)
     program = partial(update_learner, setup)
     if seeds > 1:
         program = jax.vmap(program)
@@ -134,7 +134,7 @@ def measure(
     row = {"ms": took * 1e3, "compile_s": compile_s, "peak_mib": peak / 2**20}
     if seeds == 1:
         stages = compiled(*inputs)[2]["kl"].shape[0]
-        report_s = diagnostics(setup, setup.init(0), trajectory, carry)
+        report_s = diagnostics(setup, setup.init(0), trajectory, rollout)
         row["report_percent"] = 100 * stages * report_s / took
     return row
 

@@ -247,7 +247,7 @@ def run_both_steps(case: Case) -> Run:
     snap = tab.snapshot(game, policies, penalty)
     split = draw_split(rng, case.split, snap.advantage, 3)
     half = tab.independent_step(snap, split, case.sharing)
-    new, regret = tab.dependent_step(snap, split, half, case.sharing, rounds=30)
+    new, regret = tab.dependent_step(snap, split, half, case.sharing, sweeps=30)
     gains = [tab.objective(game, q) - snap.objective for q in (half, new)]
     return Run(snap, split, half, new, regret < 1e-10, *gains)
 
@@ -324,7 +324,7 @@ def test_without_the_constraint_the_fixed_point_may_lower_bound_and_return() -> 
     snap = tab.snapshot(game, tab.random_policies(rng, (500, 3, 1, 2)))
     split = tab.random_split(rng, snap.advantage, 3)
     half = tab.independent_step(snap, split, SEPARATE)
-    new, regret = tab.dependent_step(snap, split, half, SEPARATE, rounds=20)
+    new, regret = tab.dependent_step(snap, split, half, SEPARATE, sweeps=20)
     settled = regret < 1e-10
     violated = settled & (tab.mu_gain(snap, split, half, new) < 0)
     assert tab.lemma_slack(snap, split, half, new)[settled].min() >= SLACK
@@ -471,13 +471,13 @@ class Outcome(NamedTuple):
     gain: dict[str, float]
 
 
-def play(matrix: MatrixGame, when_uncertified: str = "keep") -> Outcome:
+def play(matrix: MatrixGame, on_failed_condition: str = "keep") -> Outcome:
     """Run one iteration with the true C and the average split."""
     game = tab.one_state_games(np.array(matrix.reward), np.array(matrix.discount))
     policies = tab.binary_policies(np.array(matrix.chance))
     snap = tab.snapshot(game, policies)
     split = tab.average_split(snap.advantage, 2)
-    step = tab.policy_iteration(game, policies, tab.average_split, when_uncertified)
+    step = tab.policy_iteration(game, policies, tab.average_split, on_failed_condition)
     exact, regret = tab.dependent_step(snap, split, step.half, (0, 1))
     assert regret < 1e-10
     named = {"half": step.half, "frozen": step.new, "exact": exact, "final": step.final}

@@ -41,13 +41,13 @@ def credit(num_envs: int = 4) -> VmapEnv:
 def rolled(
     config: Config, env: VmapEnv | None = None
 ) -> tuple[Program, TrainState, Trajectory, Any]:
-    """A program, its first state, a rollout of it, and the carry after it."""
+    """A program, its initial state, a rollout of it, and the state after the rollout."""
     program = Program(env or credit(), config)
     state = program.init(0)
     keys = split_keys(program.setup, state.key)[1]
-    play = jax.jit(partial(collect_rollout, program.setup, program.env))
-    carry, trajectory = play(state.learner.actor, state.rollout, keys)
-    return program, state, trajectory, carry
+    collect = jax.jit(partial(collect_rollout, program.setup, program.env))
+    rollout, trajectory = collect(state.learner.actor, state.rollout, keys)
+    return program, state, trajectory, rollout
 
 
 def close(a: Any, b: Any, atol: float = 1e-5) -> None:
@@ -71,8 +71,8 @@ class Alone(Env):
         return PROBES["credit"].reset(key)
 
     def step(self, state: Any, action: Any, key: Any) -> Any:
-        everyone = jnp.tile(action, (3, 1))
-        state, reward, terminated, truncated = PROBES["credit"].step(state, everyone, key)
+        actions = jnp.tile(action, (3, 1))
+        state, reward, terminated, truncated = PROBES["credit"].step(state, actions, key)
         return state, reward[:1], terminated, truncated
 
     def observe(self, state: Any) -> Any:
@@ -81,7 +81,7 @@ class Alone(Env):
 
 
 def test_with_one_agent_all_algorithms_are_ppo() -> None:
-    """N = 1: nobody is coupled to anybody; what is left is PPO on the same minibatches."""
+    """With n = 1 there is no coupling, and what remains is PPO on the same minibatches."""
     learned = {}
     for name, row in ALGORITHMS.items():
         if name in REGISTERED_IN:
@@ -89,10 +89,12 @@ def test_with_one_agent_all_algorithms_are_ppo() -> None:
         # What a row adds beside coupling is set aside: the second step, the second critic pass,
         # the tighter clip of early turns (an only agent is the last one, so there is none).
         row = dataclasses.replace(row, steps="independent", critic_passes=1)
-        program, state, trajectory, carry = rolled(TINY.replace(algorithm=row), VmapEnv(Alone(), 4))
+        program, state, trajectory, rollout = rolled(
+            TINY.replace(algorithm=row), VmapEnv(Alone(), 4)
+        )
         run = jax.jit(partial(update_learner, program.setup))
         learned[name] = run(
-            program.hyperparameters(), state.learner, trajectory, carry._replace(env_state=None),
+            program.hyperparameters(), state.learner, trajectory, rollout._replace(env_state=None),
             jax.random.key(1),
         )[0]  # fmt: skip
     for name in learned:
@@ -203,12 +205,12 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
     learned = {}
     for sharing in ("full", "none"):
         config = TINY.replace(algorithm=algorithm, sharing=sharing, agent_id=False)
-        program, _, trajectory, carry = rolled(config)
+        program, _, trajectory, rollout = rolled(config)
         setup = program.setup
         one = Setup(program.env.spec, config.replace(sharing="full")).init(0)
         copies = setup.num_critics
         tied = jax.tree.map(lambda x, n=copies: jnp.tile(x, (n, *(1,) * (x.ndim - 1))), one)
-        # Agent 0's data for everyone; the log-probabilities are those of the tied policy.
+        # Agent 0's data for all agents; the log-probabilities are those of the tied policy.
         first = lambda x: jnp.repeat(x[:, :, :1], 3, axis=2)  # noqa: E731
         same = {
             k: first(getattr(trajectory, k))
@@ -219,9 +221,9 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
             final_critic_input=first(trajectory.final_critic_input),
             log_prob=jnp.full((6, 4, 3), -0.69),
         )
-        carry = carry._replace(env_state=None)
+        rollout = rollout._replace(env_state=None)
         run = jax.jit(partial(update_learner, setup))
-        learner, _, _ = run(program.hyperparameters(), tied, trajectory, carry, jax.random.key(3))
+        learner, _, _ = run(program.hyperparameters(), tied, trajectory, rollout, jax.random.key(3))
         learned[sharing] = learner
     for part in ("actor", "critic"):
         shared, own = getattr(learned["full"], part)[0], getattr(learned["none"], part)[0]
@@ -234,18 +236,18 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
     """Names of agents carry no meaning: another order gives the same networks in that order."""
     order = np.array([2, 0, 1])
     config = TINY.replace(algorithm=algorithm, sharing="none", agent_id=False)
-    program, state, trajectory, carry = rolled(config)
-    carry = carry._replace(env_state=None)
+    program, state, trajectory, rollout = rolled(config)
+    rollout = rollout._replace(env_state=None)
     run = jax.jit(partial(update_learner, program.setup))
     learner, _, metrics = run(
-        program.hyperparameters(), state.learner, trajectory, carry, jax.random.key(3)
+        program.hyperparameters(), state.learner, trajectory, rollout, jax.random.key(3)
     )
     parts = ("obs", "critic_input", "final_critic_input", "action_mask", "alive", "actor_hidden")
     parts = (*parts, "action", "log_prob", "reward")
     turned = {name: getattr(trajectory, name)[:, :, order] for name in parts}
     start = jax.tree.map(lambda x: x[order], state.learner)
     learner2, _, metrics2 = run(
-        program.hyperparameters(), start, trajectory._replace(**turned), carry, jax.random.key(3)
+        program.hyperparameters(), start, trajectory._replace(**turned), rollout, jax.random.key(3)
     )
     close(jax.tree.map(lambda x: x[order], learner), learner2)
     np.testing.assert_allclose(metrics["kl"][:, order], metrics2["kl"], atol=1e-6)
@@ -256,7 +258,7 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["fp3o", "a2po", pytest.param(OWN, marks=pytest.mark.slow)])
 def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
-    """Seeds share a program and nothing else; every seed may have its own rates."""
+    """Seeds share a program and nothing else; hyperparameters may differ between seeds."""
     config = TINY.replace(algorithm=algorithm, sharing="partial")
     many, one = Program(credit(), config, num_seeds=5), Program(credit(), config)
     together = many.init(10)
@@ -273,8 +275,8 @@ def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
 
 
 def test_a_rollout_on_the_host_is_one_on_the_device() -> None:
-    """Played by Python step by step, the same environment gives the same trajectory."""
-    program, state, trajectory, carry = rolled(TINY)
+    """Stepped from Python, the same environment gives the same trajectory."""
+    program, state, trajectory, rollout = rolled(TINY)
 
     class OnHost(VmapEnv):
         jittable = False
@@ -283,10 +285,10 @@ def test_a_rollout_on_the_host_is_one_on_the_device() -> None:
             return super().step(state, jnp.asarray(action))
 
     keys = split_keys(program.setup, state.key)[1]
-    player, env = HostRollout(program.setup, None), OnHost(PROBES["credit"], 4)
-    carry2, looped = player.collect(env, state.learner.actor, state.rollout, keys)
+    host, env = HostRollout(program.setup, None), OnHost(PROBES["credit"], 4)
+    after, looped = host.collect(env, state.learner.actor, state.rollout, keys)
     close(jax.tree.leaves(trajectory), jax.tree.leaves(looped))
-    close(carry.timestep, carry2.timestep)
+    close(rollout.timestep, after.timestep)
 
 
 @pytest.mark.parametrize("sharing", ["full", "partial", "none", (0, 0, 1)])
@@ -317,8 +319,8 @@ def test_same_seed_same_numbers() -> None:
 # FP3O's gate --------------------------------------------------------------------------------------
 
 
-def test_a_shadow_step_is_measured_and_forgotten() -> None:
-    """Behind a shut gate it changes nothing; behind an open one it is the step itself."""
+def test_a_shadow_step_is_measured_and_discarded() -> None:
+    """Behind a closed gate it changes nothing; behind an open one it is the step itself."""
     config = TINY.replace(
         sharing="none", output_gain=3.0, rollout=1, num_envs=8, minibatches=1, clip_range=1.0
     )
@@ -331,11 +333,11 @@ def test_a_shadow_step_is_measured_and_forgotten() -> None:
     ]
     gates = set()
     for seed in range(20):
-        (plain, known), (shadowed, seen) = (own.iterate(own.init(seed)) for own in programs)
+        (plain, known), (shadowed, shadow) = (p.iterate(p.init(seed)) for p in programs)
         close(plain.learner, shadowed.learner, atol=0.0)
-        gate = bool(seen["gate"][1])
-        assert gate == known["gate"][1] and seen["actor_steps"] == known["actor_steps"]
+        gate = bool(shadow["gate"][1])
+        assert gate == known["gate"][1] and shadow["actor_steps"] == known["actor_steps"]
         if not gate:  # the step itself would have moved the policies
-            assert known["condition_matches"] and (seen["kl"][1] != known["kl"][1]).any()
+            assert known["condition_matches"] and (shadow["kl"][1] != known["kl"][1]).any()
         gates.add(gate)
     assert gates == {False, True}

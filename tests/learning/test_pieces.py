@@ -74,7 +74,7 @@ def test_standardise_uses_the_living() -> None:
 
 
 def test_value_normaliser() -> None:
-    """Nothing seen: σ = 0.1. Two batches: the plain mean of both, for the critic that saw them."""
+    """No data: σ = 0.1. Two batches: the mean of both, for the critic that received them."""
     norm = ValueNorm.create(2)
     group = jnp.asarray([0, 1, 1])
     np.testing.assert_allclose(norm.denormalise(jnp.ones((3, 1)), group), 0.1, rtol=1e-6)
@@ -134,19 +134,21 @@ def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:
 
 def test_time_limits_bootstrap_or_end() -> None:
     """At a time limit δ gains γ V(last view), unless it counts as an end; nowhere else."""
-    game = dataclasses.replace(PROBES["value"], truncates=True)
+    probe = dataclasses.replace(PROBES["value"], truncates=True)
     config = Config(num_envs=4, rollout=6, hidden=(8,), agent_id=False, algorithm="mappo")
     deltas = {}
     ends = config.replace(time_limit="terminate")
     for name, chosen in {"bootstrap": config, "end": ends}.items():
-        program = Program(VmapEnv(game, 4), chosen)
+        program = Program(VmapEnv(probe, 4), chosen)
         setup, state = program.setup, program.init(0)
-        play = jax.jit(partial(collect_rollout, setup, program.env))
-        carry, steps = play(state.learner.actor, state.rollout, split_keys(setup, state.key)[1])
-        judge = jax.jit(partial(make_batch, setup))
-        deltas[name] = judge(setup.hyperparameters(), state.learner, steps, carry.critic_hidden)[
-            0
-        ].residuals.delta
+        collect = jax.jit(partial(collect_rollout, setup, program.env))
+        rollout, steps = collect(
+            state.learner.actor, state.rollout, split_keys(setup, state.key)[1]
+        )
+        prepare = jax.jit(partial(make_batch, setup))
+        hparams = setup.hyperparameters()
+        data, *_ = prepare(hparams, state.learner, steps, rollout.critic_hidden)
+        deltas[name] = data.residuals.delta
         if name == "bootstrap":
             last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
             nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)

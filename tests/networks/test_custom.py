@@ -41,14 +41,14 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_attention_respects_groups(sharing: Any, rows: list[int]) -> None:
-    """As many parameters as groups; members of a group that see the same do the same."""
+    """As many parameters as groups; members of a group with equal observations act alike."""
     config = Config(network=ATTENTION, sharing=sharing, agent_id=False)
     setup = Setup(get_task(SPREAD).spec(), config)
     actor = setup.init(0).actor
     assert [len(matrix) for matrix in actor] == rows
-    seen = jnp.tile(jax.random.normal(jax.random.key(0), (1, 4, 18)), (3, 1, 1))
+    obs = jnp.tile(jax.random.normal(jax.random.key(0), (1, 4, 18)), (3, 1, 1))
     action_mask, nothing = jnp.ones((3, 4, 5), bool), jnp.zeros((3, 4, 0))
-    policy, _ = setup.actor(actor)(seen, action_mask, nothing, jnp.zeros((3, 4), bool))
+    policy, _ = setup.actor(actor)(obs, action_mask, nothing, jnp.zeros((3, 4), bool))
     same = np.asarray(policy.entropy())
     one = lambda i, j: all(groups[i] == groups[j] for groups in setup.actor_sharing)  # noqa: E731
     for i, j in ((0, 1), (1, 2)):
@@ -77,20 +77,20 @@ def test_a_custom_network_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
 
     policy = fp3o.Policy.load(out, which="last")
-    seen = np.random.default_rng(0).normal(size=(6, 3, 18)).astype(np.float32)
-    actions, hidden_state = policy.act(seen)
+    obs = np.random.default_rng(0).normal(size=(6, 3, 18)).astype(np.float32)
+    actions, hidden_state = policy.act(obs)
     assert actions.shape == (6, 3, 1) and hidden_state.shape == (6, 3, 0)
-    assert np.array_equal(policy.agent(1).act(seen[:, 1])[0], actions[:, 1])
-    assert fp3o.render(policy, tmp_path / "film.gif", episodes=1, seconds=1).exists()
+    assert np.array_equal(policy.agent(1).act(obs[:, 1])[0], actions[:, 1])
+    assert fp3o.render(policy, tmp_path / "video.gif", episodes=1, seconds=1).exists()
 
     alone = policy.save(tmp_path / "alone")
     stranger = fp3o.Policy.load(alone)
     assert stranger.card.network_class == ATTENTION
     with pytest.raises(fp3o.PolicyError, match="trust=True"):
-        stranger.act(seen)
+        stranger.act(obs)
     with pytest.raises(fp3o.PolicyError, match="custom_network:Attention"):
         fp3o.evaluate(alone, 4)
-    assert np.array_equal(fp3o.Policy.load(alone, trust=True).act(seen)[0], actions)
+    assert np.array_equal(fp3o.Policy.load(alone, trust=True).act(obs)[0], actions)
     assert np.isfinite(fp3o.evaluate(alone, 4, trust=True)["policies"][0]["return"])
 
 
@@ -101,18 +101,18 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
     setup = Setup(
         get_task(SPREAD).spec(), Config(network=ATTENTION, sharing=(0, 1, 0), output_gain=1.0)
     )
-    rows = setup.init(3).actor
-    policy = write_policy(tmp_path / "policy", setup, rows, {})
-    seen = np.random.default_rng(0).normal(size=(5, 3, 18)).astype(np.float32)
+    params = setup.init(3).actor
+    policy = write_policy(tmp_path / "policy", setup, params, {})
+    obs = np.random.default_rng(0).normal(size=(5, 3, 18)).astype(np.float32)
     action_mask, nothing = jnp.ones((3, 5, 5), bool), jnp.zeros((3, 5, 0))
-    x = jnp.swapaxes(setup.inputs(jnp.asarray(seen)), 0, 1)
-    ours, _ = setup.actor(rows)(x, action_mask, nothing, jnp.zeros((3, 5), bool))
-    theirs, _ = policy.distribution(seen)
+    x = jnp.swapaxes(setup.inputs(jnp.asarray(obs)), 0, 1)
+    ours, _ = setup.actor(params)(x, action_mask, nothing, jnp.zeros((3, 5), bool))
+    theirs, _ = policy.distribution(obs)
     for choice in range(5):
         taken = jnp.full((3, 5, 1), choice)
         chance = np.exp(np.asarray(ours.log_prob(taken))).T
         np.testing.assert_allclose(theirs.probabilities[..., choice], chance, atol=1e-5)  # pyright: ignore
-    for a, b in zip(read_actor(policy, setup), rows, strict=True):
+    for a, b in zip(read_actor(policy, setup), params, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -126,12 +126,12 @@ def test_a_strangers_policy_imports_nothing(tmp_path: Path) -> None:
     write_policy(tmp_path / "policy", setup, setup.init(0).actor, {})
     policy = fp3o.Policy.load(tmp_path / "policy")
     assert policy.act(np.zeros((3, spec.obs_size)))[0].shape == (3, 1)
-    for play in (
+    for call in (
         lambda: fp3o.evaluate(tmp_path / "policy", 2),
-        lambda: fp3o.render(policy, tmp_path / "film.gif"),
+        lambda: fp3o.render(policy, tmp_path / "video.gif"),
     ):
         with pytest.raises(fp3o.PolicyError, match=r"the task python/trap\.game.*trust"):
-            play()
+            call()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fp3o.spec import Discrete, EnvSpec
 
 @dataclass(frozen=True)
 class Walkers(Env):
-    """Agents on lines of their own; a step to the right is as long as their speed."""
+    """Agents on separate lines; a step to the right is as long as their speed."""
 
     speeds: tuple[float, ...]
     choices: tuple[int, ...] = (3, 3, 3, 3)
@@ -56,7 +56,7 @@ class Walkers(Env):
 
 
 def test_walkers_are_grouped_by_their_speed() -> None:
-    """The same speed, the same group; the number that tells an agent apart does not count."""
+    """The same speed, the same group; the index of an agent does not count."""
     env = VmapEnv(Walkers((1.0, 1.0, -1.0, -1.0)), 16)
     differ = effect_differences(env, 100)
     assert differ[0, 1] < 0.05
@@ -67,7 +67,7 @@ def test_walkers_are_grouped_by_their_speed() -> None:
 
 
 def test_unequal_choices_are_unequal_agents() -> None:
-    """Who may do something else is somebody else."""
+    """Agents with different action spaces are in different groups."""
     env = VmapEnv(Walkers((1.0,) * 4, (3, 2, 3, 2)), 16)
     assert auto_sharing(env, 100) == (0, 1, 0, 1)
 
@@ -110,8 +110,8 @@ def test_joints_of_the_cheetah() -> None:
     ("name", "groups"),
     [("2s3z", (0, 0, 1, 1, 1)), ("3s5z", (0,) * 3 + (1,) * 5), ("5m_vs_6m", (0,) * 5)],
 )
-def test_kinds_of_units(name: str, groups: tuple[int, ...]) -> None:
-    """Stalkers, zealots and marines, found without being told."""
+def test_unit_types(name: str, groups: tuple[int, ...]) -> None:
+    """Stalkers, zealots and marines, found from their actions."""
     assert auto_sharing(get_task(f"smac/{name}").vec_env(None, 64)) == groups
 
 
@@ -131,7 +131,7 @@ def test_a_battle_is_trained_with_groups_it_found(
 
 
 def test_a_run_finds_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are settled before training and kept with its settings; nobody else knows `auto`."""
+    """The groups are estimated before training and stored with the settings."""
     monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(
         "mpe/simple_speaker_listener", sharing="auto", algorithm="fp3o", seeds=1, num_envs=4,

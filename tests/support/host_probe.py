@@ -14,10 +14,10 @@ from fp3o.types import TimeStep
 
 
 class HostCue(NamedTuple):
-    """State of all environments: cues, earnings, times, and the source of new cues."""
+    """State of all environments: cues, rewards to pay, times, and a random generator."""
 
     shown: np.ndarray
-    earned: np.ndarray
+    score: np.ndarray
     time: np.ndarray
     random: np.random.Generator
 
@@ -45,17 +45,17 @@ class HostProbe(VecEnv):
         return state, self._timestep(state, reward, none, none, ~none, obs, team)
 
     def step(self, state: HostCue, action: Any) -> tuple[HostCue, TimeStep]:
-        """Judge the actions at their time; pay what was earned at the end."""
+        """Score the actions at the step that counts; the reward comes at the end."""
         probe, choice = self.probe, np.asarray(action)[..., 0]
         share = (choice == self._wanted(state.shown)).mean(1, dtype=np.float32)
-        earned = np.where(state.time == probe.scored_at, share, state.earned)
+        score = np.where(state.time == probe.scored_at, share, state.score)
         ended = state.time == probe.max_episode_steps - 1
-        reward = np.repeat(np.where(ended, earned, np.float32(0))[:, None], NUM_AGENTS, axis=1)
-        played = HostCue(state.shown, earned, state.time + 1, state.random)
-        final = self._obs(played), self._team(played)
+        reward = np.repeat(np.where(ended, score, np.float32(0))[:, None], NUM_AGENTS, axis=1)
+        after = HostCue(state.shown, score, state.time + 1, state.random)
+        final = self._obs(after), self._team(after)
         new = HostCue(
             np.where(ended[:, None, None], self._cues(state.random), state.shown),
-            np.where(ended, np.float32(0), earned), np.where(ended, 0, played.time), state.random,
+            np.where(ended, np.float32(0), score), np.where(ended, 0, after.time), state.random,
         )  # fmt: skip
         cut = ended & probe.truncates
         return new, self._timestep(new, reward, ended & ~cut, cut, ended, *final)
@@ -87,5 +87,5 @@ class HostProbe(VecEnv):
         mask = self.spec.actions.mask
         action_mask = np.broadcast_to(mask, (self.num_envs, *mask.shape))
         alive = np.ones((self.num_envs, NUM_AGENTS), bool)
-        seen, outcome = (self._obs(state), self._team(state)), np.zeros((self.num_envs, 0))
-        return TimeStep(*seen, action_mask, alive, *rest, outcome)  # pyright: ignore
+        observed, metrics = (self._obs(state), self._team(state)), np.zeros((self.num_envs, 0))
+        return TimeStep(*observed, action_mask, alive, *rest, metrics)  # pyright: ignore

@@ -16,7 +16,7 @@ from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 TASKS = ("value", "credit", "roles", "memory", "unequal")
-GAMES = [PROBES[name] for name in TASKS]
+PROBE_LIST = [PROBES[name] for name in TASKS]
 CHOICES = 4
 
 
@@ -28,7 +28,7 @@ class AnyProbe(Probe):
 
     @classmethod
     def of(cls, task: Any) -> "AnyProbe":
-        look_up = lambda name: jnp.asarray([getattr(game, name) for game in GAMES])[task]  # noqa: E731
+        look_up = lambda name: jnp.asarray([getattr(probe, name) for probe in PROBE_LIST])[task]  # noqa: E731
         names = ("sizes", "choices", "max_episode_steps", "shown_at", "scored_at")
         return cls("mixture", **{name: look_up(name) for name in names}, task=task)
 
@@ -44,7 +44,7 @@ class AnyProbe(Probe):
 
     def score(self, state: Cue, action: Int[Array, "n 1"]) -> Float[Array, ""]:
         rules = {Probe: Probe, Value: Value, Roles: Roles}
-        worth = [rules[type(game)].score(self, state, action) for game in GAMES]
+        worth = [rules[type(probe)].score(self, state, action) for probe in PROBE_LIST]
         return jnp.stack(worth)[self.task]
 
     def observe(self, state: Cue) -> Observation:
@@ -58,7 +58,7 @@ class Mixture(VecEnv):
 
     num_envs: int
     task: Any = 0
-    """What `reset` begins with."""
+    """Task that `reset` starts with."""
     jittable = True
 
     @property
@@ -66,10 +66,10 @@ class Mixture(VecEnv):
         return AnyProbe.of(0).spec
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
-        games, step = VmapEnv(AnyProbe.of(self.task), self.num_envs).reset(key)
-        return (jnp.asarray(self.task), games), step
+        envs, step = VmapEnv(AnyProbe.of(self.task), self.num_envs).reset(key)
+        return (jnp.asarray(self.task), envs), step
 
     def step(self, state: Any, action: Array) -> tuple[Any, TimeStep]:
-        task, games = state
-        games, step = VmapEnv(AnyProbe.of(task), self.num_envs).step(games, action)
-        return (task, games), step
+        task, envs = state
+        envs, step = VmapEnv(AnyProbe.of(task), self.num_envs).step(envs, action)
+        return (task, envs), step

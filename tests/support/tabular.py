@@ -59,7 +59,7 @@ def random_games(
     return Game(
         transition=rng.dirichlet(np.ones(states), size=(count, states, joint)),
         reward=rng.normal(size=(count, states, joint)),
-        episode_start=rng.dirichlet(np.ones(states), size=count),
+        start=rng.dirichlet(np.ones(states), size=count),
         discount=discount,
     )
 
@@ -69,7 +69,7 @@ def one_state_games(reward: Array, discount: Array) -> Game:
     return Game(
         transition=np.ones((*reward.shape[:-1], 1, reward.shape[-1], 1)),
         reward=reward[..., None, :],
-        episode_start=np.ones((*reward.shape[:-1], 1)),
+        start=np.ones((*reward.shape[:-1], 1)),
         discount=np.asarray(discount, dtype=float),
     )
 
@@ -473,14 +473,14 @@ def policy_iteration(
     game: Game,
     policies: Array,
     split: Callable[[Array, int], Array],
-    when_uncertified: Literal["keep", "revert", "certify"],
+    on_failed_condition: Literal["keep", "revert", "certify"],
     sharing: Sharing | None = None,
     penalty: Array | None = None,
 ) -> Iteration:
     """One practical iteration: independent step, condition, frozen dependent step.
 
     "keep" is the published loop: without the condition it keeps the intermediate policies, with
-    it the outcome of the dependent step. "revert" goes back to pi_k without the condition, as the
+    it the outcome of the dependent step. "revert" returns to pi_k without the condition, as the
     library does. "certify" returns the last policies with a certificate: new if Lemma 2 and the
     constraint hold for it (Theorem 2), else half if the condition holds, else pi_k.
     """
@@ -492,9 +492,9 @@ def policy_iteration(
     new = frozen_step(snap, parts, half, sharing)
     condition = mu_gain(snap, parts, half, half) >= 0
     constraint = mu_gain(snap, parts, half, new) >= 0
-    if when_uncertified == "keep":
+    if on_failed_condition == "keep":
         final = _choose(condition, new, half)
-    elif when_uncertified == "revert":
+    elif on_failed_condition == "revert":
         final = _choose(condition, new, policies)
     else:
         certified = constraint & (lemma_slack(snap, parts, half, new) >= 0)

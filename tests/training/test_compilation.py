@@ -57,7 +57,7 @@ def test_fp3o_stages_share_one_body() -> None:
 
 
 def test_one_compilation_per_program_shape() -> None:
-    """Nothing is compiled from the second iteration on, not even for other rates."""
+    """Nothing is compiled from the second iteration on, not even for other hyperparameters."""
     compiled: list[str] = []
 
     def listen(event: str, _: float, **__: Any) -> None:

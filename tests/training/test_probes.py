@@ -36,16 +36,16 @@ def small(**changes: object) -> Config:
 
 
 def one_task_a_seed(program: Program) -> TrainState:
-    """Seed number i plays task number i, from its second episode on."""
+    """Seed number i trains on task number i, from its second episode on."""
     state = program.init(0)
-    _, games = state.rollout.env_state
-    return state._replace(rollout=state.rollout._replace(env_state=(jnp.arange(len(TASKS)), games)))
+    _, envs = state.rollout.env_state
+    return state._replace(rollout=state.rollout._replace(env_state=(jnp.arange(len(TASKS)), envs)))
 
 
-def play(program: Program, state: TrainState) -> dict[str, float]:
+def evaluate_tasks(program: Program, state: TrainState) -> dict[str, float]:
     """Mean deterministic return of every task."""
     setup, key = program.setup, jax.random.key(1)
-    one = lambda rows, task: evaluate_episodes(setup, Mixture(64, task), rows, key, 3).returns  # noqa: E731
+    one = lambda params, task: evaluate_episodes(setup, Mixture(64, task), params, key, 3).returns  # noqa: E731
     returns = jax.jit(jax.vmap(one))(state.learner.actor, jnp.arange(len(TASKS)))
     return dict(zip(TASKS, np.asarray(returns).mean(1).tolist(), strict=True))
 
@@ -64,11 +64,11 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
         state, metrics = program.iterate(state)
         if metrics["episode_return"][1:].min() > 0.93:  # sampled actions: the modes are right
             break
-    returns = play(program, state)
+    returns = evaluate_tasks(program, state)
     assert {t: returns[t] for t, bar in SOLVED.items() if returns[t] < bar} == {}
-    # Only one of IPPO's three critics sees the number that is paid.
-    seen = 0.3 if algorithm == "ippo" else 0.9
-    assert float(metrics["explained_variance"][TASKS.index("value")]) > seen
+    # Only one of IPPO's three critics observes the reward in advance.
+    least = 0.3 if algorithm == "ippo" else 0.9
+    assert float(metrics["explained_variance"][TASKS.index("value")]) > least
     assert float(metrics["replay_error"].max()) < 1e-4
 
 
@@ -92,7 +92,7 @@ def test_solves_continuous_probe(algorithm: str, sharing: str) -> None:
 
 UNSOLVABLE = {
     ("full", "roles", "without agent id"): "equal observations and one policy give equal actions",
-    ("any", "memory", "without recurrence"): "the cue is gone when the action is judged",
+    ("any", "memory", "without recurrence"): "the cue is gone when the action counts",
 }
 """What no algorithm can do, and why; both are shown to fail below."""
 
@@ -122,11 +122,11 @@ def test_value_is_the_known_one() -> None:
     state = program.init(0)
     for _ in range(60):
         state, _ = program.iterate(state)
-    setup, game = program.setup, PROBES["value"]
+    setup, probe = program.setup, PROBES["value"]
     for x in (-1.0, 1.0):
         for time, known in ((0, 0.8 * x), (1, x)):
             shown = jnp.full((3, 1), 1.0).at[0, 0].set(x)
-            observation = game.observe(Cue(shown, jnp.zeros(()), jnp.asarray(time)))
+            observation = probe.observe(Cue(shown, jnp.zeros(()), jnp.asarray(time)))
             view = jnp.swapaxes(normalise(setup.features(observation.state[None])), 0, 1)
             out, _ = setup.critic(state.learner.critic)(
                 view, jnp.zeros((3, 1, 0)), jnp.zeros((3, 1), bool)
@@ -137,15 +137,15 @@ def test_value_is_the_known_one() -> None:
 
 @pytest.mark.parametrize("num_seeds", [None, 2])
 def test_host_environment_learns(num_seeds: int | None) -> None:
-    """The NumPy twin of `credit` is solved through `host_scan`, for one seed and for two."""
+    """The NumPy twin of `credit` is solved by host rollouts, for one seed and for two."""
     config = small(rollout=9)
     env = HostProbe(PROBES["credit"], config.num_envs * (num_seeds or 1))
     program = Program(env, config, num_seeds)
     state = program.init(0)
     for _ in range(20):
         state, _ = program.iterate(state)
-    judge = VmapEnv(PROBES["credit"], 128)
-    returns = program.evaluate(state.learner.actor, judge, program.keys(0, 1), num_steps=3).returns
+    env = VmapEnv(PROBES["credit"], 128)
+    returns = program.evaluate(state.learner.actor, env, program.keys(0, 1), num_steps=3).returns
     assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.98)
     twins = HostProbe(PROBES["credit"], 128 * (num_seeds or 1))
     for deterministic in (True, False):
@@ -156,7 +156,7 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
 
 
 @pytest.mark.parametrize("task", ["credit", "memory", "unequal"])
-def test_host_twin_plays_as_the_probe(task: str) -> None:
+def test_host_twin_steps_like_the_probe(task: str) -> None:
     """From the same states, the same actions give the same steps."""
     env, twin = VmapEnv(PROBES[task], 64), HostProbe(PROBES[task], 64)
     (cue, _), step = state = env.reset(jax.random.key(0))
