@@ -45,13 +45,13 @@ def picture(name: str = "curves") -> CaptionedFigure:
 
 
 def full(**more: object) -> ExperimentReport:
-    told = {
+    content = {
         "claim": f"It is {EVIL}.", "verdict": ["**No.** It is not.", "Two are open."],
         "notes": ["Five seeds only."], "tables": [GRID], "figures": [picture()],
         "failures": [Failure("3m-none", f"Traceback\n  ...\nValueError: {EVIL}")],
         "missing": ["8m-full", EVIL], "machines": "H200; jax 0.11",
     }  # fmt: skip
-    return replace(EMPTY, **told | more)
+    return replace(EMPTY, **content | more)
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
