@@ -2,11 +2,14 @@
 
 import re
 import runpy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doc_pages import ROOT
+
+from fp3o.experiments import find_experiment
 
 FAMILIES = {
     "mpe/simple_speaker_listener": 'preset="demo"',
@@ -30,6 +33,34 @@ def test_quickstart(
     assert "compiled in" in printed
     assert re.search(r"mean of 100 episodes: -\d+\.\d\d per agent", printed)
     assert list(tmp_path.glob("runs/*/report.html"))
+
+
+@pytest.mark.parametrize("name", ["custom_environment", "custom_metric", "custom_sharing"])
+def test_examples_train(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Examples with a `main` train for a few steps and print what they say."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fp3o.runs.run.report", lambda _, out: out)
+    main = import_module(name).main
+    main(steps=200)
+    printed = capsys.readouterr().out
+    assert ("gap" if name == "custom_metric" else "Run(") in printed
+    assert list(tmp_path.glob("runs/*/results.json"))
+
+
+def test_custom_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example's grid is found by its import path and has two cells."""
+    monkeypatch.chdir(tmp_path)
+    cells = [*find_experiment("custom_experiment:EXPERIMENT").cells("smoke")]
+    assert [cell.variant for cell in cells] == ["always", "if the condition holds"]
+
+
+def test_every_example_is_run() -> None:
+    """Each file in examples/ is in one of the tests."""
+    tested = {"quickstart", "custom_environment", "custom_metric", "custom_sharing"}
+    elsewhere = {"custom_experiment", "custom_algorithm", "custom_network"}
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested | elsewhere
 
 
 @pytest.mark.slow
