@@ -101,12 +101,12 @@ class SeedBatchedEnv(VecEnv):
     def rollout(self, state: Any, now: TimeStep, act: Act, num_steps: int) -> tuple[Any, TimeStep]:
         """Step all seeds in one batch."""
 
-        def act_together(t: int, *seen: Any) -> Any:
-            return self._together(act(t, *map(self._apart, seen)))
+        def act_together(t: int, *arrays: Any) -> Any:
+            return self._together(act(t, *map(self._apart, arrays)))
 
         flat = TimeStep._make(map(self._together, now))
-        state, seen = self.env.rollout(state, flat, act_together, num_steps)
-        return state, TimeStep._make(self._apart(x, 1) for x in seen)
+        state, steps = self.env.rollout(state, flat, act_together, num_steps)
+        return state, TimeStep._make(self._apart(x, 1) for x in steps)
 
     def failure_counts(self) -> Mapping[str, int]:
         """The environment's."""

@@ -76,12 +76,12 @@ class JaxMarlInspection:
     def actions(self) -> Discrete | Box:
         """The actions of the team."""
         spaces = self.action_spaces
-        kinds = {type(space).__name__ for space in spaces}
-        if kinds == {"Box"}:
+        names = {type(space).__name__ for space in spaces}
+        if names == {"Box"}:
             return Box(tuple(math.prod(space.shape) for space in spaces))
-        if not kinds <= {"Discrete", "MultiDiscrete"}:
+        if not names <= {"Discrete", "MultiDiscrete"}:
             raise SettingError(
-                f"{self.name} has action spaces {', '.join(sorted(kinds))}; supported are all Box, "
+                f"{self.name} has action spaces {', '.join(sorted(names))}; supported are all Box, "
                 "or Discrete and MultiDiscrete"
             )
         sizes = [_choices(space) for space in spaces]
