@@ -1,8 +1,8 @@
-"""Kill a run at random moments, go on each time, and compare with a run that nobody touched.
+"""Kill a run at random moments, resume it each time, and compare with an uninterrupted run.
 
-    python tests/kill_and_resume.py --kills 20
+    python tests/support/kill_and_resume.py --kills 20
 
-Metrics and final weights must be the same to the last bit. The tests do this with a few kills.
+Metrics and final weights must be identical bit for bit. The tests do this with a few kills.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from pathlib import Path
 from safetensors import safe_open
 
 SETTINGS = shlex.split(
-    "--algorithm fp3o --sharing partial --seeds 2 --num-envs 8 --rollout 6 --sequence-length 3 --hidden 8 "
-    "--gru-size 8 --eval-every 4 --eval-episodes 8 --final-episodes 16 --save-every 0.05 "
+    "--algorithm fp3o --sharing partial --seeds 2 --num-envs 8 --rollout 6 --sequence-length 3 "
+    "--hidden 8 --gru-size 8 --eval-every 4 --eval-episodes 8 --final-episodes 16 --save-every 0.05 "
     "--quiet --loggers none"
 )
 
