@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 import fp3o
 from fp3o.cli.main import main
 from fp3o.envs.api import HostEnv
-from fp3o.envs.registry import TASKS, get_task, make
+from fp3o.envs.registry import TASKS, get_task
 from fp3o.envs.workers.protocol import WorkerPoolError
 from fp3o.learning.config import Config
 from fp3o.runs import run as runner
@@ -135,7 +135,7 @@ def test_names_and_presets() -> None:
     long = get_task("mamujoco/ManySegmentSwimmer-3x4")
     assert long.name == "mamujoco/ManyagentSwimmer-3x4"
     assert long.spec().actions.sizes == (4, 4, 4)  # pyright: ignore
-    assert isinstance(make("mamujoco/Humanoid-9|8"), HostEnv)
+    assert isinstance(get_task("mamujoco/Humanoid-9|8").env(), HostEnv)
     for words, answer in {
         "mamujoco/HalfCheeta-6x1": "HalfCheetah-6x1", "mamujoco/HalfCheetah-3x2": "2x3",
     }.items():  # fmt: skip
@@ -155,7 +155,7 @@ def test_an_error_in_a_step_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> Non
     state, _ = env.step(state, action)
     _, wanted = env.step(state, action)
     with monkeypatch.context() as patch:
-        patch.setattr(env, "_note", lambda *_: 1 / 0)
+        patch.setattr(env, "_record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             env.step(state, action)
     _, found = env.step(state, action)
@@ -175,11 +175,11 @@ def test_keys_of_any_kind_tell_environments_apart() -> None:
 
 def test_films_colour_what_an_agent_moves() -> None:
     """The paper sends actions to motors in order; an agent's colour is on what it really moves."""
-    order: Any = make("mamujoco/HalfCheetah-6x1", "paper").world
-    joint: Any = make("mamujoco/HalfCheetah-6x1", "paper:routing=joint").world
-    assert order.driven == [[0], [1], [2], [3], [4], [5]]
-    assert joint.driven == [[2], [1], [0], [5], [4], [3]]
-    assert order.owned == joint.owned == ((2,), (1,), (0,), (5,), (4,), (3,))
+    order: Any = get_task("mamujoco/HalfCheetah-6x1").env("paper")
+    joint: Any = get_task("mamujoco/HalfCheetah-6x1").env("paper:routing=joint")
+    assert order.task.controlled == [[0], [1], [2], [3], [4], [5]]
+    assert joint.task.controlled == [[2], [1], [0], [5], [4], [3]]
+    assert order.task.owned == joint.task.owned == ((2,), (1,), (0,), (5,), (4,), (3,))
 
 
 def test_a_task_is_made_once() -> None:
@@ -200,7 +200,7 @@ def counting(folder: Path, *deeds: str, on_failure: str = "replace") -> dict[str
     """A task whose workers do these deeds in the thirteenth step they live to see."""
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
     folder.mkdir()
-    ours = f"workers=1,on_failure={on_failure},patience.step=1.5"
+    ours = f"workers=1,on_failure={on_failure},timeouts.step=1.5"
     theirs = f"env.folder={str(folder)!r},env.deeds={deeds!r},env.late=12"
     return {"task": "pettingzoo:tiny_zoo:Counting", "variant": f"default:{ours},{theirs}"}
 
@@ -218,7 +218,7 @@ def test_losses_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixt
     """Killed, asleep for ever, NaN, wrong shape: training goes on, also later, and tells."""
     task = counting(tmp_path / "deeds", "kill", "hang", "nan", "shape")
     settings = {**FEW, "progress": "plain"}
-    with pytest.warns(RuntimeWarning, match="another worker is started") as told:
+    with pytest.warns(RuntimeWarning, match="a new worker is started") as told:
         run = fp3o.train(**task, out=tmp_path / "run", steps=3 * 20, **settings)
     assert run.finished and len(told) == 4
     before, first, *others = metrics(run.path)
@@ -242,9 +242,9 @@ def test_losses_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixt
     ("deed", "words"),
     [
         ("kill", "crashed, ended by signal 9"),
-        pytest.param("hang", "hung, no answer in time", marks=pytest.mark.slow),
-        pytest.param("nan", "garbage, reward is not finite", marks=pytest.mark.slow),
-        pytest.param("shape", "garbage, agent 'a_0' has an obs", marks=pytest.mark.slow),
+        pytest.param("hang", "hung, no reply in time", marks=pytest.mark.slow),
+        pytest.param("nan", "invalid, reward is not finite", marks=pytest.mark.slow),
+        pytest.param("shape", "invalid, agent 'a_0' has an obs", marks=pytest.mark.slow),
     ],
 )
 def test_a_failure_that_stops_a_run_loses_nothing(tmp_path: Path, deed: str, words: str) -> None:
