@@ -57,13 +57,15 @@ def require_shapes(env: VecEnv, timestep: TimeStep, method: str) -> None:
     """Raise `WrongShapeError` unless all arrays have the specified shapes and types."""
     spec, e, n = env.spec, env.num_envs, env.spec.num_agents
     obs, state = (e, n, spec.obs_size), (e, n, spec.state_size)
-    shapes = TimeStep(
-        obs=obs, state=state, action_mask=(e, n, spec.actions.mask.shape[1]), alive=(e, n),
-        reward=(e, n), terminated=(e,), truncated=(e,), episode_start=(e,), final_obs=obs,
-        final_state=state, episode_metrics=(e, len(spec.episode_metrics)),
-    )  # pyright: ignore # fmt: skip
+    shapes = {
+        "obs": obs, "state": state, "action_mask": (e, n, spec.actions.mask.shape[1]),
+        "alive": (e, n), "reward": (e, n), "terminated": (e,), "truncated": (e,),
+        "episode_start": (e,), "final_obs": obs, "final_state": state,
+        "episode_metrics": (e, len(spec.episode_metrics)),
+    }  # fmt: skip
     problems = []
-    for name, shape, x in zip(TimeStep._fields, shapes, timestep, strict=True):
+    for name, shape in shapes.items():
+        x = getattr(timestep, name)
         kind, dtype = "b" if name in FLAGS else "f", np.asarray(x).dtype
         if np.shape(x) != shape:
             fix = f"return an array of {shape}: {e} environments, {n} agents, then features"

@@ -71,8 +71,8 @@ def _stored_names(card: Card, version: int) -> dict[str, str]:
 def _check_header(text: bytes, card: Card, names: Mapping[str, str]) -> None:
     header = check_value(parse_json(text), dict, "the header")
     header.pop("__metadata__", None)
-    current = {old: name for name, old in names.items()}
-    header = {current.get(old, old): entry for old, entry in header.items()}
+    current: dict[str, str] = {old: name for name, old in names.items()}
+    header = {current.get(str(old), str(old)): entry for old, entry in header.items()}
     card.check_names(header)
     for name, shape in card.shapes().items():
         entry = check_value(header[name], dict, name)

@@ -78,6 +78,4 @@ _SUMMARIES = {
     "simple_spread": "three agents cover three landmarks without collisions",
 }
 
-FAMILIES = (
-    Family("mpe", "multi-agent particle environments", _particle_task, (*_SUMMARIES,)),
-)
+FAMILIES = (Family("mpe", "multi-agent particle environments", _particle_task, (*_SUMMARIES,)),)
