@@ -9,8 +9,9 @@ from pkgutil import iter_modules
 from typing import Any
 
 from fp3o.envs.adapters.python import OBJECTS, env_of
-from fp3o.envs.api import VecEnv
+from fp3o.envs.api import Env, VecEnv
 from fp3o.envs.task import Family, Task
+from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest
 
 DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
@@ -96,9 +97,13 @@ def imports_code(task: str) -> bool:
 
 
 def make(name: str, num_envs: int = 1, *, variant: str | None = None) -> VecEnv:
-    """A batch of `num_envs` environments of a task, `mpe/simple_spread` or `smac/3m:smac`."""
+    """A batch of `num_envs` environments of a task, `mpe/simple_spread` or `smac/3m:smac`.
+
+    Its `reset` and `step` are compiled where the environment is a pure JAX function.
+    """
     task, named = parse_task(name)
-    return task.vec_env(variant or named, num_envs)
+    env = task.env(variant or named)
+    return CompiledEnv(env, num_envs) if isinstance(env, Env) else vectorise(env, num_envs)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -71,6 +71,26 @@ class VmapEnv(VecEnv):
     def render(self, state: Any, caption: str) -> np.ndarray:
         """The first environment."""
         return self.env.render(jax.tree.map(lambda x: np.asarray(x[0]), state[0]), caption)
+
+
+class CompiledEnv(VmapEnv):
+    """The same batch with compiled `reset` and `step`, for loops outside of a compiled program."""
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Start an episode in every environment."""
+        return self._compiled_reset(key)
+
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Step every environment."""
+        return self._compiled_step(state, action)
+
+    @cached_property
+    def _compiled_reset(self) -> Any:
+        return jax.jit(super().reset)
+
+    @cached_property
+    def _compiled_step(self) -> Any:
+        return jax.jit(super().step)
 
 
 @dataclass(frozen=True)
