@@ -179,7 +179,7 @@ class ExportOptions:
 
 
 def export_command(argv: Sequence[str]) -> None:
-    """Copy a trained policy into a folder of its own, to be loaded anywhere."""
+    """Copy a trained policy into a separate folder that can be loaded anywhere."""
     options = read_options(ExportOptions, argv, export_command)
     from fp3o.policy import Policy
 
