@@ -89,7 +89,7 @@ def diagnostics(
     setup: Setup, learner: Learner, trajectory: Trajectory, rollout: RolloutState
 ) -> float:
     """Seconds per stage for its metrics, including the evaluation of all policies."""
-    hparams, partner = setup.hyperparameters(), jnp.arange(setup.spec.num_agents)
+    hparams, partner = setup.config.hyperparameters.as_arrays(), jnp.arange(setup.spec.num_agents)
     data, *_ = jax.jit(partial(make_batch, setup))(
         hparams, learner, trajectory, rollout.critic_hidden
     )
@@ -118,7 +118,13 @@ def measure(
     spec, config = TASKS[task]
     setup = Setup(spec, config.replace(algorithm=algorithm, sharing=sharing))
     trajectory, rollout = synthetic(setup)
-    inputs = setup.hyperparameters(), setup.init(0), trajectory, rollout, jax.random.key(0)
+    inputs = (
+        setup.config.hyperparameters.as_arrays(),
+        setup.init(0),
+        trajectory,
+        rollout,
+        jax.random.key(0),
+    )
     program = partial(update_learner, setup)
     if seeds > 1:
         program = jax.vmap(program)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FAST_COMPILE = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
     "--xla_cpu_use_fusion_emitters=false"
@@ -31,3 +33,13 @@ from jaxtyping import install_import_hook  # noqa: E402
 
 # Every annotated shape and type of the package is checked while it is traced under test.
 install_import_hook("fp3o", "beartype.beartype")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `slow.txt` lists."""
+    lines = (Path(__file__).parent / "slow.txt").read_text().splitlines()
+    listed = tuple(f"tests/{line}" for line in lines if line and not line.startswith("#"))
+    for item in items:
+        if item.nodeid.startswith(listed):
+            item.add_marker(pytest.mark.slow)

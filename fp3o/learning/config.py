@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
@@ -41,6 +43,10 @@ class Hyperparameters(eqx.Module):
     """Maximum gradient norm, per set of agents connected by shared parameters."""
     huber_delta: Scalar = 10.0
     """Error, in normalised units, above which the value loss is linear."""
+
+    def as_arrays(self) -> "Hyperparameters":
+        """The same values as arrays, to be traced or stacked over seeds."""
+        return jax.tree.map(lambda x: jnp.asarray(x, float), self)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from typing import Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.learning.check_config import check_config
-from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.config import Config
 from fp3o.learning.optim import PackedParams, ParamLayout, init_adam
 from fp3o.learning.returns import ValueNorm
 from fp3o.networks.actor import Actor, make_actor
@@ -69,10 +68,6 @@ class Setup:
     def critic_of_agent(self) -> Int[Array, " n"]:
         """Index of each agent's critic."""
         return jnp.asarray(self.critic_sharing[-1])
-
-    def hyperparameters(self) -> Hyperparameters:
-        """The configured hyperparameters as arrays, to be traced or stacked over seeds."""
-        return jax.tree.map(lambda x: jnp.asarray(x, float), self.config.hyperparameters)
 
     def init(self, seed: int) -> Learner:
         """Initialise networks and optimisers."""

@@ -110,7 +110,7 @@ class Program:
 
     def hyperparameters(self) -> Hyperparameters:
         """The configured hyperparameters, for every seed."""
-        hparams = self.setup.hyperparameters()
+        hparams = self.setup.config.hyperparameters.as_arrays()
         if not self.num_seeds:
             return hparams
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)

@@ -146,7 +146,7 @@ def test_time_limits_bootstrap_or_end() -> None:
             state.learner.actor, state.rollout, split_keys(setup, state.key)[1]
         )
         prepare = jax.jit(partial(make_batch, setup))
-        hparams = setup.hyperparameters()
+        hparams = setup.config.hyperparameters.as_arrays()
         data, *_ = prepare(hparams, state.learner, steps, rollout.critic_hidden)
         deltas[name] = data.residuals.delta
         if name == "bootstrap":

@@ -391,7 +391,7 @@ class Run:
         trajectory, state = trajectory_of(self.setup, self.rollout)
         step = jax.jit(partial(update_learner, self.setup))
         learner, state, metrics = step(
-            self.setup.hyperparameters(), self.learner, trajectory, state, self.key
+            self.setup.config.hyperparameters.as_arrays(), self.learner, trajectory, state, self.key
         )
         return learner, state.critic_hidden, metrics
 

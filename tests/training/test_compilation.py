@@ -41,7 +41,7 @@ def program_length(algorithm: str, num_agents: int) -> int:
     residuals = TDResiduals(*(jnp.ones((num_agents, 4, 6)) for _ in range(3)))
     score = jnp.arange(num_agents, dtype=float)
     data = IterationData(batch, residuals, score)
-    inputs = setup.hyperparameters(), setup.init(0), data, jax.random.key(0)
+    inputs = setup.config.hyperparameters.as_arrays(), setup.init(0), data, jax.random.key(0)
     return len(jax.jit(partial(policy_iteration, setup)).lower(*inputs).as_text().splitlines())
 
 
