@@ -372,7 +372,7 @@ def test_other_jumanji_environments_fit(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["MPE_simple_speaker_listener_v4", "MPE_simple_facmac_v1", "SMAX", "hanabi",
-             "overcooked", "overcooked_v2", "coin_task"],
+             "overcooked", "overcooked_v2", "coin_game"],
 )  # fmt: skip
 # JaxMARL recommends the second version of this environment over the first.
 @pytest.mark.filterwarnings("ignore:OvercookedV2 is now released:DeprecationWarning")
