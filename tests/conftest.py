@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(listed):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """Forget the algorithms, schedules, surrogates, schemes and tasks that a test registers."""
+    from fp3o.algorithms.registry import SCHEDULES, SURROGATES
+    from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN
+    from fp3o.envs.registry import REGISTERED
+    from fp3o.sharing.schemes import SHARINGS
+
+    tables = (SCHEDULES, SURROGATES, ALGORITHMS, REGISTERED_IN, REGISTERED, SHARINGS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, old in zip(tables, before, strict=True):
+        table.clear()
+        table.update(old)

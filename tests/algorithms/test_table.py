@@ -3,7 +3,6 @@
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.algorithms.registry import SCHEDULES, SURROGATES
+from fp3o.algorithms.registry import SCHEDULES
 from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import pipelines, register_schedule
 from fp3o.algorithms.surrogates import joint, register_surrogate
@@ -25,16 +24,6 @@ from fp3o.learning.setup import Setup
 from fp3o.training.program import Program
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=1)
-
-
-@pytest.fixture
-def registries() -> Iterator[None]:
-    """Forget what a test registers."""
-    kept = dict(SCHEDULES), dict(SURROGATES)
-    yield
-    for table, old in zip((SCHEDULES, SURROGATES), kept, strict=True):
-        table.clear()
-        table.update(old)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

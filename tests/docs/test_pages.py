@@ -49,7 +49,7 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
             del sys.modules[name]
 
 
-@pytest.mark.usefixtures("empty_directory")
+@pytest.mark.usefixtures("empty_directory", "registries")
 @pytest.mark.parametrize("page", WITH_CODE, ids=page_id)
 def test_page(page: Path, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of the page runs; commands that train are checked up to that point."""
@@ -60,7 +60,7 @@ def test_page(page: Path, trained: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("empty_directory")
+@pytest.mark.usefixtures("empty_directory", "registries")
 @pytest.mark.parametrize("page", WITH_CODE, ids=page_id)
 def test_complete_page(page: Path, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of the page runs, including training, with small numbers."""

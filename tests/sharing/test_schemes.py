@@ -1,7 +1,7 @@
 """Sharing schemes by name, as maps and as text; custom schemes."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,6 @@ from fp3o.sharing.schemes import (
 from fp3o.spec import EnvSpec
 
 SPEC = PROBES["credit"].spec
-
-
-@pytest.fixture
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    kept = dict(SHARINGS)
-    yield
-    SHARINGS.clear()
-    SHARINGS.update(kept)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +64,7 @@ def test_unreadable_sharings_are_refused(value: Any) -> None:
         parse_sharing(value, "critic_sharing")
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("registries")
 def test_a_custom_scheme() -> None:
     @register_sharing
     def last_apart(agent_types: Sequence[int], num_layers: int) -> Any:
@@ -91,7 +82,7 @@ def test_a_custom_scheme() -> None:
         register_sharing(type("full", (), {}))
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("registries")
 def test_a_custom_scheme_is_found_by_its_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
