@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from jaxtyping import Array, PRNGKeyArray
 
@@ -18,6 +18,11 @@ ScriptedPolicy = Callable[[Any, PRNGKeyArray], Array]
 """The team's actions `(n, d)` from the state of an `Env` and a random key."""
 
 
+BaselineRole = Literal["random", "uninformed", "oracle"]
+"""What a baseline's score means: 0 of a normalised score; what a policy has to exceed to have
+learned something; 1 of a normalised score."""
+
+
 @dataclass(frozen=True)
 class Baseline:
     """A scripted policy, which may use the full state, to compare learned policies with."""
@@ -26,6 +31,7 @@ class Baseline:
     title: str
     summary: str
     act: ScriptedPolicy
+    role: BaselineRole | None = None
 
 
 def _no_baselines(env: Any) -> Sequence[Baseline]:

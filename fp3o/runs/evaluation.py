@@ -134,6 +134,7 @@ def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[st
             "episodes": episodes,
             "title": baseline.title,
             "summary": baseline.summary,
+            "role": baseline.role,
         }
         for baseline in info.baselines(env)
     }

@@ -11,7 +11,11 @@ import pytest
 from finished_cells import finished, result
 
 from fp3o.experiments import all_experiments, find_experiment
-from fp3o.experiments.framework.aggregate import aggregate_results
+from fp3o.experiments.framework.aggregate import (
+    aggregate_results,
+    normalised_scores,
+    score_bounds,
+)
 from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.score_table import (
     bold_score,
@@ -137,16 +141,30 @@ def test_unlearned_tasks_are_reported() -> None:
 
     def evaluated(value: float) -> CellResult:
         item = result("ours", [value, value + 0.1, value - 0.1])
-        blind = {"return": -10.0, "stderr": 0.1, "title": "best blind policy"}
+        blind = {"return": -10.0, "stderr": 0.1, "title": "best blind", "role": "uninformed"}
         assert item.run
-        baselines = {"random": {"return": -30.0}, "blind": blind}
+        baselines = {"random": {"return": -30.0, "role": "random"}, "blind": blind}
         return replace(
             item, run=replace(item.run, results={**item.run.results, "baselines": baselines})
         )
 
+    assert score_bounds(evaluated(-9.9)) is None  # no baseline counts as 1
     note = unlearned_notes([evaluated(-9.9)])[0]
     assert note.startswith("a with full sharing is not learned")
-    assert "“best blind policy” (-10)" in note and not unlearned_notes([evaluated(-9.0)])
+    assert "“best blind” (-10)" in note and not unlearned_notes([evaluated(-9.0)])
+
+
+def test_returns_are_normalised_by_the_baselines_roles() -> None:
+    item = result("ours", [-15.0, -10.0, -5.0])
+    assert item.run and score_bounds(item) is None
+    baselines = {
+        "any": {"return": -25.0, "role": "random"}, "still": {"return": -20.0, "role": None},
+        "all-knowing": {"return": -5.0, "role": "oracle"},
+    }  # fmt: skip
+    run = replace(item.run, results={**item.run.results, "baselines": baselines})
+    scores = normalised_scores(replace(item, run=run))
+    assert scores is not None
+    np.testing.assert_allclose(scores, [0.5, 0.75, 1.0])
 
 
 def test_aggregates_over_tasks() -> None:

@@ -169,7 +169,8 @@ def particle_baselines(env: ParticleEnv) -> tuple[Baseline, ...]:
     """The scripted policies of a particle task."""
     return (
         Baseline(
-            "random", "random actions", "any available action, all equally likely", Random(env)
+            "random", "random actions", "any available action, all equally likely",
+            Random(env), role="random",
         ),
         Baseline(
             "still", "standing still", "no agent moves; speakers always send the first message",
@@ -177,10 +178,10 @@ def particle_baselines(env: ParticleEnv) -> tuple[Baseline, ...]:
         ),
         Baseline(
             "blind", "best blind policy", "takes the best positions without knowing any goal",
-            Mover(env, blind_targets, speaks=False),
+            Mover(env, blind_targets, speaks=False), role="uninformed",
         ),
         Baseline(
             "planner", "planner", "observes the full state and plans four steps ahead",
-            Mover(env, informed_targets, speaks=True),
+            Mover(env, informed_targets, speaks=True), role="oracle",
         ),
     )  # fmt: skip

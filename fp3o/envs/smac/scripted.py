@@ -19,7 +19,7 @@ def smac_baselines(env: SmacEnv) -> tuple[Baseline, ...]:
     return (
         Baseline(
             "random", "random actions", "any available action, all equally likely",
-            lambda state, key: random_actions(env, state, key),
+            lambda state, key: random_actions(env, state, key), role="random",
         ),
         Baseline(
             "nearest", "attack the nearest", "every unit attacks the nearest enemy",

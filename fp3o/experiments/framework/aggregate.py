@@ -20,11 +20,11 @@ from fp3o.reports.stats.aggregates import (
 )
 
 AGGREGATES_CAPTION = (
-    "Scores normalised so that 1 is a win rate of 100 % or the planner, and 0 a win rate of 0 % or "
-    "random actions; a task under one sharing counts as one task. In brackets: stratified "
-    "bootstrap intervals (95 %; with five seeds their coverage is a little lower). Optimality gap: "
-    "mean shortfall from 1, lower is better. Probability of improvement: that a seed is better "
-    "than one of {base}, mean over tasks."
+    "Scores normalised so that 1 is a win rate of 100 % or the planner's return, and 0 a win rate "
+    "of 0 % or random actions; a task under one sharing counts as one task. In brackets: "
+    "stratified bootstrap intervals (95 %; with five seeds their coverage is a little lower). "
+    "Optimality gap: mean shortfall from 1, lower is better. Probability of improvement: that a "
+    "seed is better than one of {base}, mean over tasks."
 )
 
 PROFILES_CAPTION = (
@@ -93,11 +93,8 @@ def score_bounds(item: CellResult) -> tuple[float, float] | None:
     """The scores that count as 0 and as 1 in a cell; None if unknown."""
     if item.measure.is_rate:
         return item.measure.bounds
-    baselines = item.run.results.get("baselines", {}) if item.run else {}
-    if not {"random", "planner"} <= baselines.keys():
-        return None
-    low, high = (item.measure.value(baselines[name]) for name in ("random", "planner"))
-    return low, high
+    low, high = item.baseline("random"), item.baseline("oracle")
+    return (item.measure.value(low), item.measure.value(high)) if low and high else None
 
 
 def normalised_scores(item: CellResult) -> np.ndarray | None:

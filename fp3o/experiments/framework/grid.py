@@ -93,6 +93,11 @@ class CellResult:
         """The scores of `by_seed` as an array."""
         return np.array([*self.by_seed.values()])
 
+    def baseline(self, role: str) -> Mapping[str, Any] | None:
+        """Evaluation of the task's baseline with a `BaselineRole`; None if it has none."""
+        baselines = (self.run.results.get("baselines") or {}) if self.run else {}
+        return next((row for row in baselines.values() if row.get("role") == role), None)
+
 
 CellResults = Sequence[CellResult]
 

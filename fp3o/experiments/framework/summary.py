@@ -155,15 +155,11 @@ def unlearned_notes(results: CellResults) -> list[str]:
 
 
 def unlearned_cells(results: CellResults) -> dict[tuple[str, str], str]:
-    """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score.
-
-    That baseline is `blind`, the best policy without information, or else `random`.
-    """
+    """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score."""
     floors = {}
     for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
         group = [item for item in results if (item.cell.task, item.cell.sharing) == place]
-        baselines = group[0].run.results.get("baselines", {}) if group[0].run else {}
-        floor = baselines.get("blind", baselines.get("random"))
+        floor = group[0].baseline("uninformed") or group[0].baseline("random")
         means = [float(np.mean(item.seeds)) for item in group if item.seeds.size]
         if not floor or not means:
             continue
