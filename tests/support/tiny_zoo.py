@@ -1,4 +1,4 @@
-"""PettingZoo environments for tests: one that plays a script, one that misbehaves in a worker.
+"""PettingZoo environments for tests: one that follows a script, one that fails in a worker.
 
 Workers import this module, so it needs neither JAX nor fp3o.
 """
@@ -71,14 +71,13 @@ class Scripted(ParallelEnv):
 
 
 class Counting(ParallelEnv):
-    """Two agents that see the time; the first environments to take a step misbehave in the third.
+    """Two agents that see the time; the first environments to take a step fail in the third.
 
-    Each claims a deed in a folder, so that those which replace them find none left, unless they
-    are to misbehave `always`. They begin to do so after `late` steps.
+    Each claims a failure of the list in a folder, so that those which replace them find none
+    left, unless they are to fail `always`. They begin to do so after `late` steps.
     """
 
     metadata = {"name": "counting"}  # noqa: RUF012
-    possible_agents = ("a_0", "a_1")
 
     def __init__(
         self,
@@ -89,8 +88,9 @@ class Counting(ParallelEnv):
         late: int = 0,
     ):
         self.folder, self.deeds, self.length = Path(folder), deeds, length
-        self.deed: str | None = always or None
+        self.failure: str | None = always or None
         self.time, self.lived, self.late = 0, 0, late
+        self.possible_agents = ["a_0", "a_1"]
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> Any:
@@ -106,10 +106,10 @@ class Counting(ParallelEnv):
     def step(self, actions: Mapping[str, Any]) -> Any:
         self.time += 1
         self.lived += 1
-        if self.deed is None and self.lived > self.late:
-            self.deed = self.claim()
-        deed = self.deed if self.time == 3 else ""
-        seen, reward = misbehave(deed, self.shown(), 1.0)
+        if self.failure is None and self.lived > self.late:
+            self.failure = self.claim()
+        failure = self.failure if self.failure and self.time == 3 else ""
+        seen, reward = fail(failure, self.shown(), 1.0)
         over = self.time == self.length
         self.agents = [] if over else self.agents
         every = lambda x: dict.fromkeys(self.possible_agents, x)  # noqa: E731
@@ -119,28 +119,28 @@ class Counting(ParallelEnv):
         return {agent: np.full(2, self.time, np.float32) for agent in self.possible_agents}
 
     def claim(self) -> str:
-        for number, deed in enumerate(self.deeds):
+        for number, failure in enumerate(self.deeds):
             try:
                 (self.folder / f"{number}").touch(exist_ok=False)
             except FileExistsError:
                 continue
-            return deed
+            return failure
         return ""
 
 
-def misbehave(deed: str, seen: dict[str, np.ndarray], reward: float) -> Any:
-    """What can go wrong."""
-    if deed == "kill":
+def fail(failure: str, seen: dict[str, np.ndarray], reward: float) -> Any:
+    """End, hang, raise an error or return wrong values."""
+    if failure == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if deed == "hang":
+    if failure == "hang":
         time.sleep(1e6)
-    if deed == "raise":
+    if failure == "raise":
         raise RuntimeError("the zoo is closed")
-    if deed == "print":
+    if failure == "print":
         print("noise " * 50_000, flush=True)
-    if deed == "exit":
+    if failure == "exit":
         print("last words", flush=True)
         os._exit(5)
-    if deed == "shape":
+    if failure == "shape":
         return {agent: x[:1] for agent, x in seen.items()}, reward
-    return seen, float("nan") if deed == "nan" else reward
+    return seen, float("nan") if failure == "nan" else reward
