@@ -40,7 +40,8 @@ test-slow: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 test-adapters: $(ADAPTERS)/.installed
-	$(ADAPTERS)/bin/python -m pytest -n $(WORKERS) -m '' tests/envs/adapters/test_jax_adapters.py
+	$(ADAPTERS)/bin/python -m pytest -n $(WORKERS) -m '' \
+		$(addprefix tests/envs/adapters/,test_jax_adapters.py test_jaxmarl.py test_jumanji.py)
 
 check: $(BIN)/.installed-dev
 	$(BIN)/ruff check .
