@@ -1,20 +1,16 @@
 """Observations, action masks and rewards, against a plain model in loops and by hand."""
 
-from functools import cache, cached_property
-from typing import Any, NamedTuple
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import smac_plain as plain
+from smac_openings import EPSILON, compared_env, endings, initial
+from smac_record import STEPS, opening_at, record
 
-from fp3o.envs.api import Observation
-from fp3o.envs.smac.env import SmacEnv, SmacState, smac_env
+from fp3o.envs.smac.env import smac_env
 from fp3o.envs.smac.maps import LAYOUTS, MAPS, Map, UnitGroup
 from fp3o.envs.smac.observations import ObservationBuilder
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.terrain import Terrain, terrain
 from fp3o.envs.smac.units import UNIT_TYPES
 
 TABLE = {
@@ -30,199 +26,9 @@ TABLE = {
 """Agents, actions, time limit, sizes of observation and state in SMAC and in the paper, largest
 return."""
 COMPARED = ("5m_vs_6m", "3s5z", "bane_vs_bane", "corridor", "2c_vs_64zg")
-STEPS = 12
 COMPARED_STEPS = (0, 1, STEPS)
 """Steps at which observations are compared."""
-EPSILON = 1 / 4096
-"""The smallest distance that the game distinguishes."""
-FREE = -1
-"""Instead of an action: any available one."""
-STOP = 1
 every_map = pytest.mark.parametrize("name", COMPARED, scope="module")  # one map after another
-
-
-class OpenTerrain(Terrain):
-    """Terrain on which units walk over walls, so that no routes have to be computed."""
-
-    routes = None  # pyright: ignore
-    rectangle = (0.0, 32.0, 0.0, 32.0)  # pyright: ignore
-
-
-class OpenBattle(Battle):
-    """A battle on it. Action masks still follow from the cells of the map."""
-
-    @cached_property
-    def terrain(self) -> Terrain:
-        """The terrain."""
-        return OpenTerrain(terrain(self.map.terrain).level)
-
-
-class OpenEnv(SmacEnv):
-    """A map with walls, without the computation of routes."""
-
-    @cached_property
-    def battle(self) -> Battle:
-        """The static description of the battle."""
-        return open_battle(self.name)
-
-
-@cache
-def open_battle(name: str) -> Battle:
-    """An open battle, the same for both layouts."""
-    return OpenBattle(name, MAPS[name])
-
-
-@cache
-def compared_env(name: str, layout: str) -> SmacEnv:
-    """The environment whose observations are compared."""
-    walls = terrain(MAPS[name].terrain).rectangle is None
-    return OpenEnv(name, layout) if walls else smac_env(name, layout)
-
-
-class Opening(NamedTuple):
-    """An initial state and the first actions."""
-
-    state: SmacState
-    first: Any = FREE
-
-
-class Record(NamedTuple):
-    """Episodes `(b, t, ...)` in NumPy; there is one more state than steps."""
-
-    states: SmacState
-    observations: dict[str, Observation]
-    reward: np.ndarray
-    over: np.ndarray
-    late: np.ndarray
-
-    def moment(self, roster: Map, episode: int, time: int) -> plain.PlainBattle:
-        """A state for the plain model."""
-        units, last, _ = jax.tree.map(lambda x: x[episode, time], self.states)
-        return plain.PlainBattle(roster, units, last)
-
-
-@cache
-def initial(env: SmacEnv) -> SmacState:
-    """The initial state, in NumPy."""
-    return jax.tree.map(np.array, env.reset(jax.random.key(0)))
-
-
-def put(state: SmacState, time: int = 0, **values: Any) -> SmacState:
-    """Change the state of the units; dead units have no shield."""
-    new = {name: np.asarray(x, getattr(state.units, name).dtype) for name, x in values.items()}
-    units = state.units._replace(**new)
-    units = units._replace(shield=np.where(units.hp > 0, units.shield, np.float32(0)))
-    return state._replace(units=units, time=np.array(time, np.int32))
-
-
-def scattered(env: SmacEnv, rng: np.random.Generator, width: float) -> SmacState:
-    """Units around one next to a wall, damaged and on cooldown; a quarter of them is dead."""
-    fight = env.battle
-    count, free = len(fight.units), fight.terrain.walkable
-    beside = [np.roll(np.pad(free, 1), way, (0, 1))[1:-1, 1:-1] for way in plain.MOVES]
-    inner = np.logical_and.reduce(beside)
-    cells, shore = np.argwhere(free), np.argwhere(free & ~inner)
-    around = shore[rng.integers(len(shore))]
-    cells = cells[(np.abs(cells - around) < width).all(1)]
-    place = cells[rng.integers(len(cells), size=count)] + rng.integers(8, size=(count, 2)) / 8
-    place[0] = around + 0.5
-    share = rng.uniform(0.01, 1.0, count) * (rng.random(count) > 0.25)
-    share[0] = 0.35
-    last = rng.integers(-1, env.observations.num_actions, fight.num_allies)
-    new = put(
-        initial(env), x=place[:, 0], y=place[:, 1], hp=fight.stats.hp * share,
-        shield=fight.stats.shield * rng.uniform(0.0, 1.0, count),
-        cooldown=rng.uniform(0.0, 41.7, count),
-    )  # fmt: skip
-    return new._replace(last_actions=last.astype(np.int32))
-
-
-def on_the_edge(env: SmacEnv) -> SmacState:
-    """Enemies at distances around 6 and 9 from agent 0, agent 1 at 9, all with full health."""
-    fresh, n = initial(env), env.battle.num_allies
-    x, y = np.array(fresh.units.x), np.array(fresh.units.y)
-    x[0], y[0], x[1], y[1] = 13, 16, 22, 16
-    away = [(6, 0), (0, 6), (6 + EPSILON, 0), (-9, 0), (EPSILON - 9, 0), (0, 6 - EPSILON)]
-    for number, (right, up) in enumerate(away):
-        x[n + number], y[n + number] = 13 + right, 16 + up
-    return put(fresh, x=x, y=y)
-
-
-def duel(env: SmacEnv, ours: float, theirs: float, apart: float, time: int = 0) -> SmacState:
-    """All units are dead except for the first of each side, with the given health."""
-    fresh, n = initial(env), env.battle.num_allies
-    hp, x, y = (np.zeros_like(fresh.units.x) for _ in range(3))
-    hp[[0, n]], x[:], y[[0, n]] = (ours, theirs), 16, (12, 12 + apart)
-    return put(fresh, time, x=x, y=y, hp=hp)
-
-
-def endings(env: SmacEnv) -> dict[str, tuple[Opening, float, bool, bool]]:
-    """By hand: an opening, the reward of its first step, terminated, truncated."""
-    limit, n, count = env.battle.map.max_episode_steps, env.battle.num_allies, len(env.battle.units)
-    shoot = np.full(n, FREE)
-    shoot[0] = 6
-    if env.name == "5m_vs_6m":
-        win, unit, last = 1.0 + 10.0 + 200.0, 530 / 20, limit - 1
-        near, lost = duel(env, 45.0, 1.0, 4.0), duel(env, 1.0, 45.0, 4.0)
-        return {
-            "victory": (Opening(near, shoot), win / unit, True, False),
-            "victory in the last step": (Opening(put(near, last), shoot), win / unit, True, False),
-            "defeat": (Opening(lost, STOP), 0.0, True, False),
-            "out of time": (Opening(put(initial(env), last), STOP), 0.0, False, True),
-            "a step before": (Opening(put(initial(env), last - 1), STOP), 0.0, False, False),
-            "a wound": (Opening(duel(env, 45.0, 45.0, 4.0), shoot), 6.0 / unit, False, False),
-        }
-    if env.name == "bane_vs_bane":
-        hp = np.where(np.arange(count) < n, env.battle.stats.hp, 20.0)
-        both = duel(env, 30.0, 20.0, 0.9, limit - 1)
-        healed = (count - n) * 0.2734 / 2
-        return {
-            "draw": (Opening(both, shoot), (20.0 + 10.0) / 63, True, False),
-            "healing": (Opening(put(initial(env), hp=hp), STOP), healed / 63, False, False),
-        }
-    if env.name == "3s5z":
-        shield, rest = np.full(count, 30.0), np.full(count, 999.0)
-        back = Opening(put(initial(env), shield=shield, since_hit=rest), STOP)
-        return {"shields": (back, (count - n) * 2.0 / 2 / 75.5, False, False)}
-    return {}
-
-
-@cache
-def record(name: str) -> Record:
-    """Random available actions, mostly attacks, from initial and constructed states."""
-    env, rng = compared_env(name, "paper"), np.random.default_rng(7)
-    openings = [opening for opening, *_ in endings(env).values()]
-    openings += [Opening(initial(env)), Opening(on_the_edge(env))]
-    openings += [Opening(scattered(env, rng, width)) for width in (4.0, 8.0, 32.0)]
-    envs = [compared_env(name, layout) for layout in LAYOUTS]
-    n = env.battle.num_allies
-
-    def step(state: SmacState, given: tuple[Any, Any]) -> tuple[SmacState, Any]:
-        key, forced = given
-        logits = jnp.where(jnp.arange(env.observations.num_actions) < plain.FIRST_ATTACK, 0.0, 2.0)
-        action_mask = env.observations.action_mask(state.units)
-        action = jax.random.categorical(key, jnp.where(action_mask, logits, -jnp.inf))
-        action = jnp.where((forced == FREE) | action_mask[:, 0], action, forced)
-        new, *ends = env.step(state, action[:, None], key)
-        return new, (new, *ends)
-
-    def simulate(state: SmacState, forced: jax.Array, keys: jax.Array) -> Any:
-        later, *ends = jax.lax.scan(step, state, (keys, forced))[1]
-        states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, later)
-        return states, [jax.vmap(each.observe)(states) for each in envs], *ends
-
-    forced = np.full((len(openings), STEPS, n), FREE)
-    forced[:, 0] = [np.broadcast_to(opening.first, n) for opening in openings]
-    batch = jax.tree.map(lambda *x: np.stack(x), *[opening.state for opening in openings])
-    keys = jax.random.split(jax.random.key(3), forced.shape[:2])
-    found = jax.jit(jax.vmap(simulate))(batch, jnp.asarray(forced), keys)
-    states, observations, *ends = jax.tree.map(np.asarray, found)
-    return Record(states, dict(zip(LAYOUTS, observations, strict=True)), *ends)
-
-
-def opening_at(name: str, number: int) -> int:
-    """Index of an opening after the endings: 0 initial, 1 at the edge, 2 to 4 scattered."""
-    return len(endings(compared_env(name, "paper"))) + number
 
 
 @pytest.mark.parametrize("name", TABLE)

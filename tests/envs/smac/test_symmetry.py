@@ -1,0 +1,66 @@
+"""The simulator: neither side has an advantage between equal teams."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fp3o.envs.smac.maps import MAPS, unit_names
+from fp3o.envs.smac.simulator.battle import Battle, battle_on
+from fp3o.envs.smac.simulator.loop import simulate_step
+from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, Orders
+
+
+def attack_moves(fight: Battle) -> Orders:
+    """Both sides attack-move to the initial positions of the other."""
+    n, count = fight.num_allies, len(fight.units)
+    positions = fight.initial_positions
+    goals = np.where((np.arange(count) < n)[:, None], positions[n:].mean(0), positions[:n].mean(0))
+    x, y = jnp.asarray(goals.T, jnp.float32)
+    return Orders(jnp.full(count, ATTACK_MOVE), x, y, jnp.full(count, NO_TARGET))
+
+
+SYMMETRIC = {
+    "3m": (256, 40),
+    "8m": (256, 60),
+    "25m": (128, 60),
+    "2s3z": (256, 110),
+    "3s5z": (256, 110),
+    "1c3s5z": (256, 110),
+    "bane_vs_bane": (96, 30),
+}
+"""Symmetric maps: number of battles to simulate, and their length in steps."""
+
+
+def usual(names: Iterable[str], chosen: Sequence[str]) -> list[Any]:
+    """Parameters of a test; all but the chosen ones are marked slow."""
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow)
+            for name in names]  # fmt: skip
+
+
+def test_all_symmetric_maps_are_simulated() -> None:
+    """Those on which both sides have the same units."""
+    even = {name for name, roster in MAPS.items()
+            if sorted(unit_names(roster.allies)) == sorted(unit_names(roster.enemies))}  # fmt: skip
+    assert even == {*SYMMETRIC}
+
+
+@pytest.mark.parametrize("name", usual(SYMMETRIC, ["3m"]))
+def test_equal_teams_are_equal(name: str) -> None:
+    """Under the same orders either side wins as often, within the interval of 99.9 %."""
+    fight, (battles, steps) = battle_on(name), SYMMETRIC[name]
+    orders, n = attack_moves(fight), fight.num_allies
+
+    def simulate(key: Any) -> tuple[Any, Any]:
+        step = lambda units, key: (simulate_step(fight, units, orders, key), None)  # noqa: E731
+        units, _ = jax.lax.scan(step, fight.initial_units(), jax.random.split(key, steps))
+        return (units.hp[:n] > 0).any(), (units.hp[n:] > 0).any()
+
+    ours, theirs = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), battles))
+    won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    assert won + lost > battles / 8
+    assert abs(won - lost) < 3.3 * math.sqrt(won + lost)
