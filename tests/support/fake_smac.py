@@ -1,15 +1,10 @@
-"""Stand-ins for environments of worker processes: SMAC's, and one that fails on purpose.
+"""A stand-in for SMAC's environment that needs no game.
 
 Worker processes import this: no JAX, and of the library only what needs NumPy alone.
 """
 
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +13,6 @@ import smac_plain as plain
 
 from fp3o.envs.smac.maps import MAPS, formation
 from fp3o.envs.smac.terrain import terrain
-from fp3o.envs.workers.protocol import WorkerEnv
 
 DEFAULT_TYPES = {"zealot": 73, "stalker": 74, "colossus": 4, "baneling": 9, "zergling": 105}
 """Numbers of the kinds in the game; those of the allies are the map's own, from `OWN` on."""
@@ -169,85 +163,3 @@ def hit(unit: Any) -> None:
     beyond = max(0.0, DAMAGE - unit.shield)
     unit.shield = max(0.0, unit.shield - DAMAGE)
     unit.health = max(0.0, unit.health - beyond)
-
-
-@dataclass(frozen=True)
-class Mischief:
-    """Makes environments that count their steps, and misbehave as planned for their seed.
-
-    `plan[seed]` names what to do and when: at a step's number, or in the first reset or a later
-    one ("reset", "again"). A worker that replaces a failed one has the next seed. Every
-    process leaves its id in the folder FAKE_TRACES.
-    """
-
-    plan: Mapping[int, tuple[str, str | int]]
-    length: int = 5
-    """Steps of an episode."""
-
-    def __call__(self, seed: int) -> "Counting":
-        leave_trace(os.getpid())
-        return Counting(self, seed, *self.plan.get(seed, ("", "")))
-
-
-class Counting(WorkerEnv):
-    """An environment that observes its seed and the number of steps."""
-
-    def __init__(self, mischief: Mischief, seed: int, deed: str, when: str | int) -> None:
-        self._mischief, self._seed, self._deed, self._when = mischief, seed, deed, when
-        self._time, self._resets = 0, 0
-
-    def reset(self, seed: int, episode: int) -> Any:
-        self._time, self._resets = 0, self._resets + 1
-        return self._reply("reset" if self._resets == 1 else "again")
-
-    def step(self, action: Any) -> Any:
-        self._time += 1
-        return self._reply(self._time)
-
-    def close(self) -> None:
-        if self._deed == "stay":
-            time.sleep(1e6)
-
-    def _reply(self, moment: str | int) -> Any:
-        over = self._time == self._mischief.length
-        reply = (
-            np.full((2, 3), self._time, np.float32),
-            np.full((2, 1), self._seed, np.float32),
-            np.ones((2, 2), bool),
-            np.ones(2, bool),
-            np.full(2, 1.0, np.float32),
-            np.array(over),
-            np.array(False),
-            np.array([over, 0, self._time], np.float32),
-        )
-        return misbehave(self._deed, reply) if moment == self._when else reply
-
-
-def leave_trace(number: int) -> None:
-    if folder := os.environ.get("FAKE_TRACES"):
-        (Path(folder) / str(number)).touch()
-
-
-def misbehave(deed: str, reply: tuple[np.ndarray, ...]) -> Any:
-    """What can go wrong."""
-    obs, *rest = reply
-    if deed == "exit":
-        print("the game says goodbye", file=sys.stderr)
-        os._exit(7)
-    if deed == "raise":
-        raise RuntimeError("the game has no mood")
-    if deed in ("hang", "hang with a child"):
-        if deed == "hang with a child":
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1e6)"])
-            leave_trace(child.pid)
-        time.sleep(1e6)
-    wrong = {
-        "shape": (obs[:1], *rest),
-        "dtype": (obs.astype(np.float64), *rest),
-        "nan": (obs * np.nan, *rest),
-        "list": (obs.tolist(), *rest),
-        "short": (obs,),
-        "text": "all is well",
-        "unpicklable": lambda: None,
-    }
-    return wrong[deed]

@@ -1,4 +1,4 @@
-"""Worker processes that fail in every way, and the memory shared with them."""
+"""Worker processes that fail in every way."""
 
 import gc
 import os
@@ -12,88 +12,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from fake_smac import Counting, Mischief, misbehave
+from worker_pools import FAR, IDLE, QUICK, batch, counts, gone, idle, living, plan_of, pool
 
 from fp3o.envs.workers import pool as pools
-from fp3o.envs.workers.pool import WorkerPool
-from fp3o.envs.workers.protocol import (
-    FailureCounts,
-    StepReply,
-    Timeouts,
-    WorkerPoolError,
-    buffer_spec,
-    reply_problem,
-)
-from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, SharedBuffer
-from fp3o.envs.workers.vec_env import PooledVecEnv
-from fp3o.spec import Discrete, EnvSpec
-
-METRICS = ("won", "dead_allies", "dead_enemies")
-SPEC = EnvSpec(
-    "test/counting", Discrete(((2,), (2,))), 3, 1, (0, 0), truncates=True, episode_metrics=METRICS
-)
-QUICK = Timeouts(reset=30, step=1.5)
-IDLE = np.zeros((2, 1), int)
-FAR = 100
-"""Between the seeds of two workers."""
-
-
-def counts(**numbers: int) -> dict[str, int]:
-    """Failure counts by metric name."""
-    return FailureCounts(**numbers).metrics()
-
-
-@pytest.fixture
-def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which processes leave their ids."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    monkeypatch.setenv("FAKE_TRACES", str(folder))
-    return folder
-
-
-def living(traces: Path) -> set[int]:
-    """Processes that left a trace and are still running."""
-    return {int(path.name) for path in traces.iterdir() if lives(int(path.name))}
-
-
-def lives(number: int) -> bool:
-    """Whether a process runs; one that has ended may still have to be waited for."""
-    try:
-        os.kill(number, 0)
-        return " Z " not in Path(f"/proc/{number}/stat").read_text()
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()  # a system without this folder
-
-
-def gone(traces: Path, seconds: float = 10.0) -> bool:
-    """Whether no process is left, at once or soon."""
-    deadline = time.monotonic() + seconds
-    while living(traces) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not living(traces)
-
-
-def pool(*deeds: tuple[str, str | int], timeouts: Timeouts = QUICK) -> WorkerPool:
-    """Workers whose first environments misbehave; those that replace them do not."""
-    plan = {FAR * i: deed for i, deed in enumerate(deeds)}
-    made = WorkerPool(Mischief(plan), buffer_spec(SPEC), len(deeds), timeouts)
-    made.seeds[:] = [FAR * i for i in range(len(deeds))]
-    return made
-
-
-def batch(monkeypatch: pytest.MonkeyPatch, *deeds: tuple[str, str | int]) -> PooledVecEnv:
-    """The same as a batch of environments."""
-    monkeypatch.setattr(PooledVecEnv, "env_seed", lambda self, key, index: FAR * index)
-    plan = {FAR * i: deed for i, deed in enumerate(deeds)}
-    return PooledVecEnv(SPEC, WorkerPool(Mischief(plan), buffer_spec(SPEC), len(deeds), QUICK))
-
-
-def idle(number: int) -> np.ndarray:
-    """Actions of all agents."""
-    return np.zeros((number, 2, 1), int)
+from fp3o.envs.workers.protocol import FailureCounts, WorkerPoolError
 
 
 def test_failures_of_every_kind_at_once(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +60,7 @@ def test_failures_in_resets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is replaced until an episode begins; what was finished before is not lost."""
     hasty = QUICK._replace(reset=3)
     made = pool(("raise", "reset"), ("exit", "reset"), ("", ""), timeouts=hasty)
-    made.make.plan[FAR + 1] = ("hang", "reset")
+    plan_of(made)[FAR + 1] = ("hang", "reset")
     with pytest.warns(RuntimeWarning, match="after 0 steps"):
         replies = made.reset(range(3))
     assert [int(reply[1][0, 0]) for reply in replies] == [1, FAR + 2, 2 * FAR]
@@ -161,7 +83,7 @@ def test_failures_in_resets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_that_always_fails(traces: Path) -> None:
     """Three restarts in succession, then an error that says what happened and what to do."""
     made = pool(("", ""), ("exit", 1))
-    made.make.plan.update({FAR + i: ("exit", 1) for i in range(10)})
+    plan_of(made).update({FAR + i: ("exit", 1) for i in range(10)})
     made.reset(range(2))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -178,7 +100,7 @@ def test_one_that_always_fails(traces: Path) -> None:
 def test_a_finished_step_forgives(traces: Path) -> None:
     """Only failures in succession count; a worker killed from outside is replaced like others."""
     made = pool(("exit", 2), timeouts=QUICK._replace(restarts=1))
-    made.make.plan.update(dict.fromkeys(range(3), ("exit", 2)))
+    plan_of(made).update(dict.fromkeys(range(3), ("exit", 2)))
     made.reset([0])
     for _ in range(3):
         assert 0 in made.step({0: IDLE})
@@ -205,9 +127,9 @@ def test_nobody_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) ->
     program = (
         "from fp3o.envs.workers.pool import WorkerPool\n"
         "from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec\n"
-        "from fake_smac import Mischief\n"
-        "deeds = {0: ('hang with a child', 'reset'), 1: ('hang', 'reset')}\n"
-        "pool = WorkerPool(Mischief(deeds), BufferSpec(ArraySpec('action', (), int), ()), 2)\n"
+        "from failing_env import FailingEnvs\n"
+        "plan = {0: ('hang with a child', 'reset'), 1: ('hang', 'reset')}\n"
+        "pool = WorkerPool(FailingEnvs(plan), BufferSpec(ArraySpec('action', (), int), ()), 2)\n"
         "pool.reset([0, 1])"
     )
     path = os.pathsep.join(sys.path)
@@ -221,24 +143,6 @@ def test_nobody_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) ->
     parent.kill()
     parent.wait()
     assert gone(traces)
-
-
-@pytest.mark.parametrize("deed", ["shape", "dtype", "nan", "list", "short", "text"])
-def test_nonsense_is_found(deed: str) -> None:
-    """Anything but finite arrays of the right shapes and types."""
-    good = Counting(Mischief({}), 0, "", "").reset(0, 0)
-    assert reply_problem(good, buffer_spec(SPEC).reply) is None
-    assert reply_problem(misbehave(deed, good), buffer_spec(SPEC).reply)
-
-
-def test_workers_start_without_jax() -> None:
-    """They would take seconds and gigabytes otherwise."""
-    program = (
-        "import sys, fp3o.envs.workers.pool, fp3o.envs.workers.serve\n"
-        "import fp3o.envs.starcraft2.worker; print(*sys.modules)"
-    )
-    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert "numpy" in process.stdout.decode().split() and b"jax" not in process.stdout
 
 
 def test_states_that_are_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,34 +170,3 @@ def test_states_that_are_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_array_equal(now.final_state[:, 0, 0], [0, FAR])
     np.testing.assert_array_equal(now.state[:, 0, 0], [7, FAR])
     env.close()
-
-
-def test_replies_have_the_fields_of_the_specification() -> None:
-    """In the same order."""
-    assert tuple(field.name for field in buffer_spec(SPEC).reply) == StepReply._fields
-
-
-def test_shared_memory_keeps_what_is_written() -> None:
-    """Arrays do not overlap, and what was read does not change any more."""
-    fields = (
-        ArraySpec("flag", (), np.bool_),
-        ArraySpec("empty", (0,), np.float32),
-        ArraySpec("odd", (3,), "i1"),
-    )
-    shared = BufferSpec(ArraySpec("action", (2, 1), np.int32), fields)
-    mine = SharedBuffer(shared)
-    theirs = SharedBuffer(shared, os.dup(mine.file))
-    mine.write_action([[3], [-1]])
-    given = np.array(True), np.zeros(0, np.float32), np.array([1, -2, 3], "i1")
-    theirs.write_reply(given)
-    np.testing.assert_array_equal(theirs.read_action(), [[3], [-1]])
-    read = mine.read_reply()
-    theirs.write_reply((np.array(False), given[1], np.zeros(3, "i1")))
-    for one, other in zip(read, given, strict=True):
-        np.testing.assert_array_equal(one, other)
-        assert one.dtype == other.dtype
-    with pytest.raises(TypeError, match="same_kind"):
-        mine.write_action(np.full((2, 1), 0.5))
-    for buffer in (mine, theirs):
-        os.close(buffer.file)
-        buffer.close()
