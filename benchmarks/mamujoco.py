@@ -21,32 +21,27 @@ has the body; bodies and substeps are nearly the same.
 
 import argparse
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
 from mamujoco_jobs import (
-    Clock,
     default_task,
     environment_job,
-    gymnasium_job,
-    has_robotics,
     mjx_job,
     physics_job,
     profile,
-    rates,
     record_policy,
     record_random,
-    robotics_job,
     rollout_job,
     run_config,
     training_job,
 )
+from mamujoco_peers import gymnasium_job, has_robotics, robotics_job
+from tables import Row, machine, table
+from timing import Clock, rates
 
 from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import MAMUJOCO, PAPER_TASKS, canonical_name
@@ -66,9 +61,6 @@ TRAININGS = {
     "64 environments, 1 seed": (64, 1, ""),
 }
 """Environments per seed, seeds, and aimed steps per second."""
-
-Row = dict[str, Any]
-"""A row of a table: title -> value."""
 
 
 def case(num_envs: int, threads: int) -> str:
@@ -208,38 +200,6 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "bodies": bodies, "parts": parts, "mjx": mjx,
 }  # fmt: skip
 DEFAULT_SECTIONS = ("environment", "rollouts", "training", "other")
-
-
-def formatted(title: str, value: Any) -> str:
-    """A value as text."""
-    if value is None or isinstance(value, str):
-        return value or "-" * (value is None)
-    if title.startswith("share"):
-        return f"{value:.0%}"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-
-
-def print_row(cells: list[str]) -> None:
-    """Print a row of a table."""
-    print((f"{cells[0]:34}" + "".join(f" {x:>13}" for x in cells[1:])).rstrip(), flush=True)
-
-
-def table(rows: Iterator[Row]) -> list[Row]:
-    """Print rows as they are measured."""
-    kept: list[Row] = []
-    for row in rows:
-        if not kept:
-            print_row(list(row))
-        print_row([formatted(title, value) for title, value in row.items()])
-        kept.append(row)
-    return kept
-
-
-def machine() -> Row:
-    cores = len(os.sched_getaffinity(0))
-    packages = {name: version(name) for name in ("mujoco", "jax", "numpy")}
-    device = f"{len(jax.devices())} x {jax.devices()[0].device_kind}"
-    return {"cores": cores, "python": platform.python_version(), **packages, "device": device}
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -1,25 +1,17 @@
-"""Timed jobs of the MuJoCo benchmark: physics, environment, rollouts, training, other packages."""
+"""Timed jobs of the MuJoCo benchmark: physics, environment, rollouts, training."""
 
 # MuJoCo has no type stubs, and its functions are replaced by timed ones.
 # pyright: reportAttributeAccessIssue=false
 
-import contextlib
-import io
-import math
-import tempfile
-import time
-import warnings
-from collections.abc import Callable
-from importlib.util import find_spec
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from mujoco.batch import Batch
+from timing import Clock, Job
 
-from fp3o.envs.mamujoco.catalogue import MAMUJOCO, single_agent_partition, split_name
+from fp3o.envs.mamujoco.catalogue import MAMUJOCO
 from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
 from fp3o.envs.mamujoco.simulation import default_threads
 from fp3o.envs.mamujoco.task import BodyTask, body_task
@@ -34,61 +26,8 @@ RECORDED_STEPS = 64
 CHUNK = 4_000
 """Approximate environment steps per chunk and thread: long enough to time, and short enough for
 undisturbed measurements."""
-OTHER_CHUNK, MJX_CHUNK = 500, 20
-"""Steps per chunk of other packages, and of MJX."""
-
-
-class Job(NamedTuple):
-    """A chunk of work, and its number of environment steps."""
-
-    steps: int
-    run: Callable[[], Any]
-
-
-class Clock:
-    """Times a function: seconds of its fastest run, and of the watched parts of that run."""
-
-    def __init__(self, run: Callable[[], Any]):
-        self.run, self.first = run, math.nan
-        self.best = {"total": math.inf}
-        self._spent: dict[str, float] = {}
-
-    def watch(self, owner: Any, name: str, part: str) -> None:
-        """Count the time spent in a method of an object as this part."""
-        inner = getattr(owner, name)
-
-        def timed(*args: Any, **named: Any) -> Any:
-            started = time.perf_counter()
-            result = inner(*args, **named)
-            self._spent[part] += time.perf_counter() - started
-            return result
-
-        self._spent[part] = 0.0
-        setattr(owner, name, timed)
-
-    def __call__(self) -> None:
-        self._spent = dict.fromkeys(self._spent, 0.0)
-        started = time.perf_counter()
-        self.run()
-        total = time.perf_counter() - started
-        self.first = total if math.isnan(self.first) else self.first
-        if total < self.best["total"]:
-            self.best = {**self._spent, "total": total}
-
-
-def rates(jobs: list[Job], seconds: float, least: int = 3) -> list[float]:
-    """Steps per second of the fastest chunk of every job; after a warm-up they alternate."""
-    times: list[list[float]] = [[] for _ in jobs]
-    few = lambda known: sum(known) < seconds or len(known) < least  # noqa: E731
-    for job in jobs:
-        job.run()
-    while any(map(few, times)):
-        for job, known in zip(jobs, times, strict=True):
-            if few(known):
-                started = time.perf_counter()
-                job.run()
-                known.append(time.perf_counter() - started)
-    return [job.steps / min(known) for job, known in zip(jobs, times, strict=True)]
+MJX_CHUNK = 20
+"""Steps per chunk of MJX."""
 
 
 class Recording(NamedTuple):
@@ -210,83 +149,6 @@ def training_job(config: RunConfig) -> tuple[Job, Clock]:
     clock = Clock(run)
     clock.watch(program._host, "collect", "rollout")
     return Job(config.steps_per_iteration * config.seeds, clock), clock
-
-
-def robotics_job(name: str, reach: int) -> Job:
-    """The same task in gymnasium-robotics, with random actions."""
-    env = robotics_env(name, reach)
-    spaces = env.action_spaces
-    for seed, space in enumerate(spaces.values()):
-        space.seed(seed)
-    drawn = [
-        {agent: space.sample() for agent, space in spaces.items()} for _ in range(RECORDED_STEPS)
-    ]
-    env.reset(seed=0)
-    first = env.possible_agents[0]
-
-    def run() -> None:
-        for actions in islice(cycle(drawn), OTHER_CHUNK):
-            _, _, terminated, truncated, _ = env.step(actions)
-            if terminated[first] or truncated[first]:
-                env.reset()
-
-    return Job(OTHER_CHUNK, run)
-
-
-def gymnasium_job(name: str, reach: int) -> Job:
-    """The body in gymnasium, controlled by one agent."""
-    env = robotics_env(name, reach).single_agent_env
-    env.action_space.seed(0)
-    drawn = [env.action_space.sample() for _ in range(RECORDED_STEPS)]
-    env.reset(seed=0)
-
-    def run() -> None:
-        for action in islice(cycle(drawn), OTHER_CHUNK):
-            _, _, terminated, truncated, _ = env.step(action)
-            if terminated or truncated:
-                env.reset()
-
-    return Job(OTHER_CHUNK, run)
-
-
-def robotics_env(name: str, reach: int) -> Any:
-    """The environment of a task in gymnasium-robotics."""
-    body, partition = split_name(name)
-    single = partition == single_agent_partition(body)
-    body, partition = body.replace("Manyagent", "ManySegment"), partition.replace("9p8", "9|8")
-    # The package prints to stderr, and MuJoCo writes warnings to a file in the current folder.
-    with (
-        warnings.catch_warnings(),
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.chdir(folder),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi
-
-        if single:
-            return mujoco_multi.parallel_env(body, None, agent_obsk=None)
-        chain = segmented(body, partition, Path(folder)) if body.startswith("ManySegment") else None
-        return mujoco_multi.parallel_env(body, partition, agent_obsk=reach, gym_env=chain)
-
-
-def segmented(body: str, partition: str, folder: Path) -> Any:
-    """A body from the generator of gymnasium-robotics, written to a folder."""
-    import gymnasium
-    from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi
-
-    kind, path = body.removeprefix("ManySegment"), folder / "body.xml"
-    generator = getattr(mujoco_multi, f"many_segment_{kind.lower()}")
-    generator.gen_asset(n_segs=math.prod(map(int, partition.split("x"))), asset_path=str(path))
-    return gymnasium.make(f"{kind}-v5", xml_file=str(path))
-
-
-def has_robotics() -> bool:
-    """Whether gymnasium-robotics is installed."""
-    found = find_spec("gymnasium_robotics") is not None
-    if not found:
-        print("gymnasium-robotics is not installed, so there is nothing to compare with")
-    return found
 
 
 def run_config(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
