@@ -6,10 +6,8 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from report_runs import (
-    make,
-    written,
-)
+from matplotlib.lines import Line2D
+from report_runs import make, written
 
 from fp3o.reports import RunRecord, read_runs, summary_text
 from fp3o.reports.data.scores import scores_by_task
@@ -56,17 +54,22 @@ def test_figures_show_every_run_and_baseline(tmp_path: Path) -> None:
     assert hues[0] == hues[2] != hues[1] == hues[3]
 
 
+def heights(line: Line2D) -> np.ndarray:
+    """The values of a line."""
+    return np.asarray(line.get_ydata(), float)
+
+
 def test_diagnostics_show_the_gate_and_the_gap(tmp_path: Path) -> None:
     run, other = read_runs([make(tmp_path / "a"), make(tmp_path / "b", algorithm="mappo")])
     titles = [panel.title for panel in diagnostic_panels(run)]
     assert "Share of iterations with an open gate" in titles and len(titles) == 6
     assert not any("gate" in panel.title for panel in diagnostic_panels(other))
     axes = {axis.get_title("left"): axis for axis in diagnostics_figure(run).axes}
-    gap = axes["Condition gap per sample (open from 0 up)"].get_lines()[0].get_ydata()
-    np.testing.assert_allclose(gap, 2.0 / (128 * 25 * 2))  # of the first stage
+    gap = axes["Condition gap per sample (open from 0 up)"].get_lines()[0]
+    np.testing.assert_allclose(heights(gap), 2.0 / (128 * 25 * 2))  # of the first stage
     kl = axes["KL from the rollout policy, per agent"].get_lines()
-    np.testing.assert_allclose(kl[1].get_ydata(), 0.03)  # second agent, last stage
-    np.testing.assert_allclose(axes["Value loss (first stage)"].get_lines()[0].get_ydata(), 0.5)
+    np.testing.assert_allclose(heights(kl[1]), 0.03)  # second agent, last stage
+    np.testing.assert_allclose(heights(axes["Value loss (first stage)"].get_lines()[0]), 0.5)
 
 
 def test_a_custom_algorithm_has_its_own_title_colour_and_panels(tmp_path: Path) -> None:

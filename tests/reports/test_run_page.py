@@ -178,13 +178,13 @@ def test_diagnostics_of_many_runs_are_those_of_the_best(tmp_path: Path) -> None:
 def test_videos_of_runs_are_part_of_the_page(tmp_path: Path) -> None:
     run = make(tmp_path / "run", plain=True)
     (run / "videos").mkdir()
-    film = b"GIF89a" + bytes(range(256))
+    video = b"GIF89a" + bytes(range(256))
     for name in ("b.gif", "videos/c.mp4", "videos/d.mp4", "videos/note.txt"):
-        (run / name).write_bytes(film)
+        (run / name).write_bytes(video)
     (run / "a.gif").write_bytes(bytes(LARGEST_VIDEO + 1))
     (run / "empty.gif").write_bytes(b"")
     text, page = written([run], tmp_path)
-    code = base64.b64encode(film).decode()
+    code = base64.b64encode(video).decode()
     assert page.addresses.count(f"data:image/gif;base64,{code}") == 1
     assert page.addresses.count(f"data:video/mp4;base64,{code}") == 1
     assert "img" in page.tags and "video" in page.tags and "Videos" in page.words
@@ -192,7 +192,7 @@ def test_videos_of_runs_are_part_of_the_page(tmp_path: Path) -> None:
     assert str(run / "a.gif") in named and str(run / "videos" / "d.mp4") in named
     assert "note.txt" not in text and "empty.gif" not in text
     # a page about many runs has room for few: what does not fit is named
-    words = "".join(videos_section(read_runs([run]), len(film)))
+    words = "".join(videos_section(read_runs([run]), len(video)))
     assert words.count("base64") == 1 and words.count("<li>") == 3
     assert videos_section(read_runs([make(tmp_path / "other")]), 100) == []
 

@@ -113,6 +113,16 @@ def test_options_of_the_environment_become_part_of_the_variant() -> None:
     assert fold_env_options(given) == folded
 
 
+def train_and_render(source: Any, out: Path) -> str:
+    """Train, evaluate, resume and render; the name of the task."""
+    run = fp3o.train(source, out=out, **SMALL)
+    assert run.config.task.startswith("own/")
+    assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
+    assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
+    assert fp3o.render(fp3o.Policy.load(out), out / "video.gif", 1, seconds=1).exists()
+    return run.config.task
+
+
 def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
     """A PettingZoo environment, or a function that makes one; rendered where it can be."""
     pytest.importorskip("mpe2", reason="needs the extra mpe2")
@@ -123,16 +133,11 @@ def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
     def make(**kwargs: Any) -> Any:
         return simple_spread_v3.parallel_env(max_cycles=5, **kwargs)
 
-    for number, source in enumerate((env, make)):
-        out = tmp_path / str(number)
-        run = fp3o.train(source, out=out, **SMALL)
-        assert run.config.task.startswith("own/")
-        assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
-        assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
-        video = fp3o.render(fp3o.Policy.load(out), tmp_path / f"{number}.gif", 1, seconds=1)
-        assert video.exists()
+    train_and_render(env, tmp_path / "object")
+    out = tmp_path / "function"
+    name = train_and_render(make, out)
     # Another process does not know the object until it is registered again.
-    known = REGISTERED.pop(run.config.task)
+    known = REGISTERED.pop(name)
     with pytest.raises(ValueError, match=r"fp3o\.register_env"):
         fp3o.evaluate(out, 4)
     assert register_env(make).name == known.name

@@ -115,15 +115,15 @@ def test_from_training_to_film(case: Case) -> None:
     found = fp3o.evaluate(run.path, 3)
     assert found["task"] == spec.name and found["agents"] == spec.num_agents
     assert all(np.isfinite(row["return"]) for row in found["policies"])
-    with Image.open(filmed(run.path)) as film:
-        assert film.n_frames > 1  # pyright: ignore
-        assert len(film.convert("RGB").getcolors(1 << 24) or ()) > 2
+    with Image.open(rendered(run.path)) as video:
+        assert getattr(video, "n_frames", 1) > 1
+        assert len(video.convert("RGB").getcolors(1 << 24) or ()) > 2
 
 
-def filmed(path: Path) -> Path:
-    """A short film of a run's policy, where it can be drawn."""
+def rendered(path: Path) -> Path:
+    """A short video of a run's policy, where it can be drawn."""
     try:
-        return fp3o.render(fp3o.Policy.load(path), "film.gif", episodes=1, seconds=0.5)
+        return fp3o.render(fp3o.Policy.load(path), "video.gif", episodes=1, seconds=0.5)
     except fp3o.UserError as error:
         if "MUJOCO_GL" in str(error):
             pytest.skip(str(error))

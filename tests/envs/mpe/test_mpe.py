@@ -32,8 +32,8 @@ def stepper(env: ParticleEnv) -> Any:
     """A step and what is seen after it, compiled."""
 
     def step(state: ParticleState, action: jax.Array) -> Any:
-        new, *outcome = env.step(state, action, KEY)
-        return new, env.observe(new), *outcome
+        new, *results = env.step(state, action, KEY)
+        return new, env.observe(new), *results
 
     return jax.jit(step)
 
@@ -47,7 +47,7 @@ def check_observation(env: ParticleEnv, observation: Any, rows: list[Any]) -> No
 
 
 def draw(rng: np.random.Generator, env: ParticleEnv) -> np.ndarray:
-    """A random legal action."""
+    """A random available action."""
     return rng.integers(0, np.array(env.spec.actions.sizes))
 
 
@@ -79,14 +79,14 @@ def test_equals_mpe2(name: str) -> None:
             action = draw(rng, env)
             given = {a: raw.action_space(a).dtype.type(c) for a, c in zip(team, action[:, 0])}  # noqa: B905
             seen, reward, stopped, cut, _ = raw.step(given)
-            state, observation, *outcome = step(state, jnp.asarray(action))
+            state, observation, rewards, terminated, truncated = step(state, jnp.asarray(action))
             check_observation(env, observation, [seen[a] for a in team])
-            np.testing.assert_allclose(outcome[0], [reward[a] for a in team], atol=3e-5)
-            ended = bool(outcome[2])
-            assert (bool(outcome[1]), ended) == (stopped[team[0]], cut[team[0]])
+            np.testing.assert_allclose(rewards, [reward[a] for a in team], atol=3e-5)
+            ended = bool(truncated)
+            assert (bool(terminated), ended) == (stopped[team[0]], cut[team[0]])
             differ += len({*reward.values()}) > 1
         assert ended
-    assert differ > 5 or name == "simple_speaker_listener"  # agents were told apart
+    assert differ > 5 or name == "simple_speaker_listener"  # rewards of agents differ
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -113,7 +113,7 @@ def test_equals_plain_model_of_the_paper(name: str) -> None:
 
 @pytest.mark.parametrize("env", ENVS, ids=named)
 def test_facts(env: ParticleEnv) -> None:
-    """Sizes, masks and padding are what networks are told; envs are values."""
+    """Sizes, masks and padding are those of the spec; equal environments are one key."""
     spec, observation = env.spec, env.observe(env.reset(KEY))
     assert isinstance(env, Env)
     assert observation.obs.shape == (spec.num_agents, spec.obs_size)

@@ -13,6 +13,7 @@ from fp3o.envs.mpe.scenarios import SCENARIOS, VARIANTS, particle_env
 from fp3o.envs.mpe.scripted import TRIANGLE, blind_targets, particle_baselines
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.task import ScriptedPolicy
+from fp3o.spec import Discrete
 
 KEY = jax.random.key(0)
 ENVS = [particle_env(name, variant) for name in SCENARIOS for variant in VARIANTS]
@@ -96,6 +97,7 @@ def test_random_actions_are_available_and_uniform(env: ParticleEnv) -> None:
     """Every choice that exists is taken equally often, no other is taken."""
     policy, state = acts(env)["random"], env.reset(KEY)
     drawn = np.asarray(jax.vmap(lambda key: policy(state, key))(jax.random.split(KEY, 4000)))
+    assert isinstance(env.spec.actions, Discrete)
     for agent, sizes in enumerate(env.spec.actions.sizes):
         for part, size in enumerate(sizes):
             shares = np.bincount(drawn[:, agent, part], minlength=size) / 4000

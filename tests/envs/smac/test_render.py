@@ -42,7 +42,7 @@ def change(state: SmacState, unit: int, **values: Any) -> SmacState:
 
 def like(image: np.ndarray, colour: str) -> np.ndarray:
     """Pixels of an image that nearly have a colour."""
-    return (np.abs(image.astype(int) - rgb(colour)) < 12).all(-1)
+    return np.all(np.abs(image.astype(int) - rgb(colour)) < 12, axis=-1)
 
 
 def around(env: SmacEnv, image: np.ndarray, x: float, y: float, cells: float) -> np.ndarray:

@@ -78,7 +78,8 @@ def test_battles_end_to_end(layout: str, installed: Path) -> None:
     assert isinstance(task, HostEnv) and task.spec.name == f"starcraft2/3m:{layout}"
     assert task.max_episode_steps == 60
     twin = SmacWorker(lambda: StarCraft2Env("3m", 0, True), layout)
-    env = SeedBatchedEnv(task.vectorise(4), 2)
+    games = task.vectorise(4)
+    env = SeedBatchedEnv(games, 2)
     state, now = env.reset(jax.random.split(jax.random.key(0), 2))
     assert now.obs.shape == (2, 2, 3, task.spec.obs_size) and now.episode_start.all()
     expected, earned, won = twin.reset(0, 0), 0.0, []
@@ -104,7 +105,7 @@ def test_battles_end_to_end(layout: str, installed: Path) -> None:
             break
     assert won[0] == (True, 20.0) and not won[1][0]
     np.testing.assert_array_equal(now.episode_metrics[..., 1], 3)  # and how many have fallen
-    env.env.close()  # pyright: ignore
+    games.close()
 
 
 def test_limits_and_a_game_that_dies(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
