@@ -1,17 +1,17 @@
-"""One whole policy iteration of the library against the golden reference (`golden.py`)."""
+"""One policy iteration of the library against the golden reference, `tests/support/golden`."""
 
 import dataclasses
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
-import golden
-import golden_nets
+import golden.iteration as golden
+import golden.network as golden_nets
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from golden_cases import (
+from golden_cases.rollouts import (
     AGENTS,
     ENVS,
     STEPS,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import tabular as tab
+import tabular.objectives as tab
 from scipy import optimize
-from tabular import Array, Mask, Sharing, Snapshot
+from tabular.objectives import Array, Mask, Sharing, Snapshot
 
 EXACT = 1e-12
 SLACK = -1e-9

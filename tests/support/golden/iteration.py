@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from golden_nets import (
+
+from golden.network import (
     Adam,
     Array,
     Categorical,

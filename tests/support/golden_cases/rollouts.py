@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-import golden
-import golden_nets
+import golden.iteration as golden
+import golden.network as golden_nets
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,0 +1,1 @@
+"""Cases for the golden reference: data for both sides, and the comparison of their results."""

@@ -1,0 +1,1 @@
+"""Exact tabular cooperative games: everything is computed, nothing is sampled."""
