@@ -5,22 +5,18 @@ from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
-import golden.iteration as golden
-import golden.network as golden_nets
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from golden_cases.rollouts import (
-    AGENTS,
-    ENVS,
-    STEPS,
-    Case,
-    close,
-    draws_of,
-    prepare,
-    setup_of,
-)
+from golden.data import Learner
+from golden.iteration import iterate
+from golden.iteration import prepare as prepare_agents
+from golden.losses import actor_loss, critic_loss
+from golden.network import Params
+from golden.stages import stages_of
+from golden_cases.cases import AGENTS, ENVS, STEPS, Case, setup_of
+from golden_cases.comparison import close, draws_of, prepare
 
 from fp3o.algorithms.schedules import ORDERS
 from fp3o.algorithms.table import ALGORITHMS
@@ -108,7 +104,7 @@ def test_variant(case: Case) -> None:
         assert distance(learner, plain.expected()[0]) > 1e-4
 
 
-def distance(x: golden.Learner, y: golden.Learner) -> float:
+def distance(x: Learner, y: Learner) -> float:
     """The largest difference of a parameter."""
     return max(
         float(np.abs(a[key][name] - b[key][name]).max())
@@ -137,13 +133,13 @@ def test_masks_clips_and_deaths_matter(algorithm: str) -> None:
         (dataclasses.replace(s, max_grad_norm=1e9), rollout),
         (dataclasses.replace(s, huber_delta=1e9), rollout),
     ):
-        found = golden.iterate(other_s, run.reference, other, draws)[0]
+        found = iterate(other_s, run.reference, other, draws)[0]
         assert distance(found, expected) > 1e-4
 
 
 def slopes(
-    loss: Callable[[golden_nets.Params], tuple[float, golden_nets.Params]],
-    params: golden_nets.Params,
+    loss: Callable[[Params], tuple[float, Params]],
+    params: Params,
     rng: np.random.Generator,
 ) -> None:
     """Compare the gradient of every array with a central difference in a random direction."""
@@ -172,16 +168,16 @@ FINITE = [
 def test_gradients_by_hand_equal_finite_differences(case: Case) -> None:
     run, rng = prepare(case), np.random.default_rng(0)
     s, learner = run.settings, run.reference
-    agents = golden.prepare(s, learner, run.rollout)[0]
-    stage = golden.stages_of(s, [[2, 0, 1]])[-1]
+    agents = prepare_agents(s, learner, run.rollout)[0]
+    stage = stages_of(s, [[2, 0, 1]])[-1]
     others = {i: np.exp(rng.normal(0.0, 0.1, len(agents[i].value))) for i in stage.agents}
     moved = [
         {key: {name: a + rng.normal(0.0, 0.05, a.shape) for name, a in layer.items()}
          for key, layer in params.items()}
         for params in (learner.actor, learner.critic)
     ]  # fmt: skip
-    slopes(lambda p: golden.actor_loss(s, p, agents, stage, others), moved[0], rng)
-    slopes(lambda p: golden.critic_loss(s, p, agents, stage, learner.norm), moved[1], rng)
+    slopes(lambda p: actor_loss(s, p, agents, stage, others), moved[0], rng)
+    slopes(lambda p: critic_loss(s, p, agents, stage, learner.norm), moved[1], rng)
 
 
 # What chance decides -----------------------------------------------------------------------------
@@ -207,9 +203,7 @@ def test_orders_shuffles_and_splits_are_what_they_say() -> None:
         setup_of(Case("fp3o", options={"split": "random"})), jax.random.key(0), np.ones(3)
     )
     for parts in draws.minibatches[0] + draws.minibatches[1]:
-        assert sorted(sequence_length for part in parts for sequence_length in part) == list(
-            range(STEPS * ENVS)
-        )
+        assert sorted(sequence for part in parts for sequence in part) == list(range(STEPS * ENVS))
     assert len({str(parts) for stage in draws.minibatches for parts in stage}) == 4
     assert draws.split is not None and draws.split.min() > 0
     np.testing.assert_allclose(draws.split.sum(0), AGENTS, rtol=1e-6)
