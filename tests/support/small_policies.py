@@ -1,0 +1,79 @@
+"""Small policies of every kind, what they observe, and the engine's decision for comparison."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from fp3o.learning.config import Config
+from fp3o.learning.setup import Setup
+from fp3o.networks.distributions import Categorical
+from fp3o.policy import Policy
+from fp3o.policy.export import write_policy
+from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.training.rollout import decide
+from fp3o.types import TimeStep
+
+SPACES = {"discrete": Discrete(((3, 2), (2, 4), (4, 1), (3, 2))), "box": Box((2, 1, 3, 2))}
+OBS_SIZES = (5, 3, 4, 2)
+"""Lengths of the agents' observations."""
+BATCH = 6
+
+
+@cache
+def make_actor(sharing: str, gru_size: int, space: str) -> tuple[Setup, Any]:
+    """A setup and rows in which no number is at its initial value."""
+    layers = ((0, 1, 2, 3), (0, 0, 1, 1), *[(0, 1, 0, 2)] * bool(gru_size), (0, 1, 1, 0))
+    config = Config(
+        sharing=layers if sharing == "custom" else sharing, gru_size=gru_size, hidden=(6, 7),
+        sequence_length=8, activation="relu" if space == "discrete" else "tanh",
+        std_param="exp" if gru_size else "sigmoid", agent_id=sharing != "none",
+        layer_norm=sharing != "none",
+    )  # fmt: skip
+    setup = Setup(EnvSpec("test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True), config)
+    layout, random = setup.actor_layout, np.random.default_rng(7)
+    widths = {
+        groups: factors.size for groups, factors in zip(layout.maps, layout.lr_factors, strict=True)
+    }
+    sizes = [(max(groups) + 1, width) for groups, width in widths.items()]
+    return setup, tuple(jnp.asarray(random.normal(0.0, 0.5, size), jnp.float32) for size in sizes)
+
+
+def saved_policy(sharing: str, gru_size: int, space: str, folder: Path) -> Policy:
+    """The policy of `make_actor`, loaded from the folder it was saved to."""
+    write_policy(folder, *make_actor(sharing, gru_size, space), {"step": 5})
+    return Policy.load(folder)
+
+
+def observe(random: np.random.Generator, num_outputs: int) -> dict[str, Any]:
+    """What a team sees at one step: padded observations, available actions, new episodes."""
+    padding = np.arange(5) >= np.array(OBS_SIZES)[:, None]
+    obs = random.normal(1.0, 2.0, size=(BATCH, 4, 5)) * ~padding
+    action_mask = random.random((BATCH, 4, num_outputs)) < 0.7
+    action_mask[..., 0] = action_mask[..., num_outputs // 2] = True
+    return {
+        "obs": obs, "action_mask": action_mask, "episode_start": random.random(BATCH) < 0.3,
+    }  # fmt: skip
+
+
+def decide_with_engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_state: Any) -> Any:
+    """The engine's decision and the distribution behind it."""
+    nothing, flag = jnp.zeros((BATCH, 4)), jnp.zeros(BATCH, bool)
+    obs, state = jnp.asarray(step["obs"], float), jnp.zeros((BATCH, 4, 9))
+    timestep = TimeStep(
+        obs, state, step["action_mask"], jnp.ones((BATCH, 4), bool), nothing, flag, flag,
+        step["episode_start"],
+        obs, state, jnp.zeros((BATCH, 0)),
+    )  # fmt: skip
+    choice = decide(setup, rows, timestep, hidden_state, None)
+    swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
+    action_mask = jnp.asarray(step["action_mask"]) & setup.spec.actions.mask
+    start = jnp.broadcast_to(jnp.asarray(step["episode_start"])[:, None], (BATCH, 4))
+    inputs = setup.inputs(obs)
+    policy, _ = setup.actor(rows)(swap(inputs), swap(action_mask), swap(hidden_state), swap(start))
+    if isinstance(policy, Categorical):
+        return choice, (swap(jnp.exp(policy.log_p)),)
+    std = jnp.broadcast_to(policy.std, policy.mean.shape)
+    return choice, tuple(swap(jnp.where(policy.action_mask, x, 0.0)) for x in (policy.mean, std))
