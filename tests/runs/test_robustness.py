@@ -1,6 +1,5 @@
 """Runs survive what environments and training do to them: each test is a defect that was fixed."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_runs import read_metrics
 
 import fp3o
 from fp3o.envs.toys.probe import PROBES
 from fp3o.reports.phrasing import count_text
-from fp3o.runs import run as run_module
 from fp3o.runs import trainer
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.progress import TrainingStatus
@@ -27,9 +26,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "report", lambda _, out: out)
+pytestmark = pytest.mark.usefixtures("without_report")
 
 
 class Endless(fp3o.Env):
@@ -65,7 +62,7 @@ def test_evaluation_episodes_that_do_not_end(share: float, tmp_path: Path) -> No
         run = fp3o.train(Endless(share), out=tmp_path / "run", **SMALL)
         found = run.evaluate(8)
     assert run.finished
-    rows = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    rows = read_metrics(run.path)
     done = [3 - row.get("eval_unfinished", 0) for row in rows]
     assert [row["eval_episodes"] for row in rows] == done
     assert all((row["eval_return"] == 3.0) if n else row["eval_return"] is None

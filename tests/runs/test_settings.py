@@ -37,9 +37,9 @@ def test_flat_form_is_complete(task: str) -> None:
             "algorithm": "fp3o:inner_clip=0.5,on_failed_condition=revert", "steps": 1e3,
         }  # fmt: skip
         for one in (plan, plan.with_settings(odd)):
-            told = json.loads(json.dumps(one.settings))
-            back = RunConfig().with_settings(told)
-            assert back.settings == told
+            settings = json.loads(json.dumps(one.settings))
+            back = RunConfig().with_settings(settings)
+            assert back.settings == settings
             assert back.learner.row == one.learner.row
             assert replace(back.learner, algorithm=one.learner.row) == replace(
                 one.learner, algorithm=one.learner.row

@@ -1,0 +1,120 @@
+"""Runs that are stopped, killed, damaged or diverge: what is kept, and how they go on."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+from kill_and_resume import differences, environment, interrupted, whole
+from small_runs import SMALL, TASK, read_metrics
+
+import fp3o
+from fp3o.runs import trainer
+from fp3o.runs.directory import RunDirectory, RunError
+from fp3o.runs.run import Run
+
+
+@pytest.mark.usefixtures("without_report")
+def test_damage_costs_only_what_came_after(
+    tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A torn newest checkpoint: a warning, the one before, and the same end."""
+    stopped = iter([False] * 4 + [True] * 10)
+    monkeypatch.setattr(trainer, "stop_signals", lambda say: _Stop(stopped))
+    run = fp3o.train(TASK, out=tmp_path / "torn", **{**SMALL, "save_every": 0.0})
+    assert not run.finished
+    monkeypatch.undo()
+    newest = RunDirectory(run.path).checkpoints()[-1]
+    newest.write_bytes(newest.read_bytes()[:-7])
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert fp3o.resume(run.path, progress="quiet").finished
+    assert differences(finished.path, run.path) == []
+
+
+class _Stop:
+    """A request to stop that comes after some iterations."""
+
+    def __init__(self, answers: Any):
+        self._answers = answers
+
+    def __enter__(self) -> "_Stop":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __bool__(self) -> bool:
+        return next(self._answers)
+
+
+def test_killed_runs_go_on_exactly(tmp_path: Path) -> None:
+    """SIGKILL at random moments, and the result is that of a run nobody touched, bit for bit."""
+    env, steps = environment(tmp_path / "cache"), 48 * 30
+    whole(tmp_path / "whole", TASK, steps, env)
+    left = interrupted(tmp_path / "killed", TASK, steps, 2, env)
+    assert len(left) == 2
+    assert differences(tmp_path / "whole", tmp_path / "killed") == []
+
+
+def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """Ctrl-C: a checkpoint, the command to resume, exit status 130."""
+    out = tmp_path / "run"
+    words = [sys.executable, "-m", "fp3o", "train", TASK, "--algorithm", "mappo", "--steps", "1e8"]
+    process = subprocess.Popen(
+        [*words, "--num-envs", "4", "--rollout", "6", "--out", str(out), "--save-every", "1000"],
+        stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "cache"),
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not (out / "timing.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"fp3o resume {out}" in text.replace("\n", "")
+    assert "compiled in" in text
+    assert len(RunDirectory(out).checkpoints()) == 1
+    assert read_metrics(out)[-1]["iteration"] == int(RunDirectory(out).checkpoints()[0].stem)
+
+
+@pytest.mark.usefixtures("without_report")
+def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed whose policy is no longer finite: which one, and the state before is kept."""
+    real = trainer.Program.iterate
+
+    def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:
+        new, metrics = real(self, state, hparams)
+        if len(seen) == 2:
+            rows = tuple(x.at[1].set(jnp.nan) for x in new.learner.actor)
+            new = new._replace(learner=new.learner._replace(actor=rows))
+        seen.append(1)
+        return new, metrics
+
+    seen: list[int] = []
+    monkeypatch.setattr(trainer.Program, "iterate", spoiled)
+    with pytest.raises(
+        fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"
+    ):
+        fp3o.train(TASK, out=tmp_path / "run", **SMALL)
+    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what is whole and how to go on; what was saved can be resumed."""
+    real, calls = RunDirectory.save, []
+
+    def full(self: RunDirectory, *args: Any) -> Path:
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        return real(self, *args)
+
+    monkeypatch.setattr(RunDirectory, "save", full)
+    with pytest.raises(RunError, match=r"No space left.*fp3o resume"):
+        fp3o.train(TASK, out=tmp_path / "run", **{**SMALL, "save_every": 0.0})
+    monkeypatch.undo()
+    assert fp3o.resume(tmp_path / "run", progress="quiet").finished

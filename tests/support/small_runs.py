@@ -1,0 +1,22 @@
+"""Settings of small runs, and the metrics that a run leaves."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SMALL: dict[str, Any] = {
+    "algorithm": "mappo", "seeds": 2, "num_envs": 4, "rollout": 6, "hidden": (8,), "epochs": 1,
+    "steps": 24 * 6, "eval_every": 2, "eval_episodes": 4, "final_episodes": 8,
+    "progress": "quiet",
+}  # fmt: skip
+TASK = "probe/credit"
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def worker_losses(row: Mapping[str, Any]) -> dict[str, int]:
+    """What a line of metrics or the results say about workers that failed."""
+    return {name: number for name, number in row.items() if name.startswith("env_")}
