@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,8 @@ def registries() -> Iterator[None]:
     from fp3o.envs.registry import REGISTERED
     from fp3o.sharing.schemes import SHARINGS
 
-    tables = (SCHEDULES, SURROGATES, ALGORITHMS, REGISTERED_IN, REGISTERED, SHARINGS)
+    tables: list[dict[str, Any]] = [SCHEDULES, SURROGATES, ALGORITHMS, REGISTERED_IN]
+    tables += [REGISTERED, SHARINGS]
     before = [dict(table) for table in tables]
     yield
     for table, old in zip(tables, before, strict=True):

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ def test_changes_are_sent_once(tmp_path: Path) -> None:
     store, messages = ResultStore(str(out)), []
     (source / "checkpoints").mkdir(parents=True)
 
-    def put(changed: dict[str, bytes], removed: Sequence[str]) -> None:
+    def put(changed: Mapping[str, bytes], removed: Sequence[str]) -> None:
         messages.append([*changed])
         store.put("cell", changed, removed)
 

@@ -26,7 +26,7 @@ from fp3o.training.rollout import collect_rollout
 
 
 def test_categorical_with_masks() -> None:
-    """Illegal choices have probability 0 and do not touch log-probabilities, entropy or KL."""
+    """Masked choices have probability 0 and do not touch log-probabilities, entropy or KL."""
     logits = jnp.asarray([[1.0, 2.0, 3.0, 0.5, -1.0]])
     action_mask = jnp.asarray([[True, False, True, True, True]])
     two = categorical(logits, action_mask, (3, 2))
@@ -52,9 +52,10 @@ def test_gaussian_ignores_padding() -> None:
     action_mask = jnp.asarray([[True, False]])
     normal = Gaussian(jnp.asarray([[0.3, 9.0]]), jnp.asarray([[0.5, 7.0]]), action_mask)
     action = jnp.asarray([[0.9, 4.0]])
-    reference = stats.norm(0.3, 0.5)
-    np.testing.assert_allclose(normal.log_prob(action), [reference.logpdf(0.9)], rtol=1e-5)
-    np.testing.assert_allclose(normal.entropy(), [reference.entropy()], rtol=1e-5)
+    np.testing.assert_allclose(
+        normal.log_prob(action), [stats.norm.logpdf(0.9, 0.3, 0.5)], rtol=1e-5
+    )
+    np.testing.assert_allclose(normal.entropy(), [stats.norm.entropy(0.3, 0.5)], rtol=1e-5)
     assert normal.sample(jnp.ones_like(normal.mean))[0, 1] == 0.0
     other = Gaussian(jnp.asarray([[0.1, 0.0]]), jnp.asarray([[0.4, 1.0]]), action_mask)
     wanted = math.log(0.4 / 0.5) + (0.25 + 0.04) / (2 * 0.16) - 0.5
@@ -109,6 +110,7 @@ def test_initial_network() -> None:
     net = MLPGRUNetwork.make(spec, random)
     weight = np.asarray(net.hidden[1].weight)
     np.testing.assert_allclose(weight[0].T @ weight[0], 2 * np.eye(12), atol=1e-5)
+    assert net.gru is not None
     gates = np.asarray(net.gru.weight[1])
     np.testing.assert_allclose(gates @ gates.T, np.eye(8), atol=1e-5)
     np.testing.assert_allclose(
@@ -124,11 +126,12 @@ def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:
     """Under partial sharing only the output layer (and the spread) is an agent's own."""
     setup = Setup(PROBES["target"].spec, Config(sharing="partial", hidden=(4,)))
     actor = setup.actor(setup.init(0).actor)
-    sizes = {n.scale.shape[0] for n in actor.network.norms} | {
-        actor.network.hidden[0].weight.shape[0]
-    }
-    assert sizes == {1}
-    assert actor.network.output.weight.shape[0] == actor.log_std.value.shape[0] == 3
+    net, log_std = actor.network, actor.log_std
+    assert isinstance(net, MLPGRUNetwork) and log_std is not None
+    norms = [norm for norm in net.norms if norm is not None]
+    assert len(norms) == 2
+    assert {norm.scale.shape[0] for norm in norms} | {net.hidden[0].weight.shape[0]} == {1}
+    assert net.output.weight.shape[0] == log_std.value.shape[0] == 3
     assert setup.num_critics == 1
 
 
@@ -136,7 +139,7 @@ def test_time_limits_bootstrap_or_end() -> None:
     """At a time limit δ gains γ V(last view), unless it counts as an end; nowhere else."""
     probe = dataclasses.replace(PROBES["value"], truncates=True)
     config = Config(num_envs=4, rollout=6, hidden=(8,), agent_id=False, algorithm="mappo")
-    deltas = {}
+    deltas, collected = {}, {}
     ends = config.replace(time_limit="terminate")
     for name, chosen in {"bootstrap": config, "end": ends}.items():
         program = Program(VmapEnv(probe, 4), chosen)
@@ -149,13 +152,14 @@ def test_time_limits_bootstrap_or_end() -> None:
         hparams = setup.config.hyperparameters.as_arrays()
         data, *_ = prepare(hparams, state.learner, steps, rollout.critic_hidden)
         deltas[name] = data.residuals.delta
-        if name == "bootstrap":
-            last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
-            nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)
-            out, _ = setup.critic(state.learner.critic)(last, *nothing)
-            value = state.learner.value_norm.denormalise(out[..., 0], setup.critic_of_agent)
-            value = jnp.swapaxes(value.reshape(3, 6, 4), 1, 2)
-            cut = np.asarray(steps.truncated.T)
+        collected[name] = setup, state.learner, steps
+    setup, learner, steps = collected["bootstrap"]
+    last = jnp.moveaxis(normalise(steps.final_critic_input), 2, 0).reshape(3, 24, -1)
+    nothing = jnp.zeros((3, 24, 0)), jnp.zeros((3, 24), bool)
+    out, _ = setup.critic(learner.critic)(last, *nothing)
+    value = learner.value_norm.denormalise(out[..., 0], setup.critic_of_agent)
+    value = jnp.swapaxes(value.reshape(3, 6, 4), 1, 2)
+    cut = np.asarray(steps.truncated.T)
     gained = np.asarray(deltas["bootstrap"] - deltas["end"])
     assert 0 < cut.sum() < cut.size
     np.testing.assert_allclose(gained[:, cut], 0.99 * np.asarray(value)[:, cut], atol=1e-6)

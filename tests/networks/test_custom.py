@@ -15,6 +15,8 @@ from fp3o.cli.main import main
 from fp3o.envs.registry import get_task
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
+from fp3o.policy import Choices
+from fp3o.policy.export import read_actor, write_policy
 
 SPREAD = "mpe/simple_spread"
 ATTENTION = "custom_network:Attention"
@@ -96,8 +98,6 @@ def test_a_custom_network_is_trained_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
     """The distribution of the folder is that of the engine."""
-    from fp3o.policy.export import read_actor, write_policy
-
     setup = Setup(
         get_task(SPREAD).spec(), Config(network=ATTENTION, sharing=(0, 1, 0), output_gain=1.0)
     )
@@ -108,18 +108,17 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
     x = jnp.swapaxes(setup.inputs(jnp.asarray(obs)), 0, 1)
     ours, _ = setup.actor(params)(x, action_mask, nothing, jnp.zeros((3, 5), bool))
     theirs, _ = policy.distribution(obs)
+    assert isinstance(theirs, Choices)
     for choice in range(5):
         taken = jnp.full((3, 5, 1), choice)
         chance = np.exp(np.asarray(ours.log_prob(taken))).T
-        np.testing.assert_allclose(theirs.probabilities[..., choice], chance, atol=1e-5)  # pyright: ignore
+        np.testing.assert_allclose(theirs.probabilities[..., choice], chance, atol=1e-5)
     for a, b in zip(read_actor(policy, setup), params, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_a_strangers_policy_imports_nothing(tmp_path: Path) -> None:
     """A policy folder may name any module as its task; without its run it is not imported."""
-    from fp3o.policy.export import write_policy
-
     (tmp_path / "trap.py").write_text("raise SystemExit('sprung')")
     spec = dataclasses.replace(get_task("probe/credit").spec(), name="python/trap.game")
     setup = Setup(spec, Config(hidden=(4,)))

@@ -1,7 +1,7 @@
 """Finished cells of experiments without training: synthetic results, and run directories."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def smoke_cells(*algorithms: str, **settings: Any) -> list[Cell]:
 
 
 def result(
-    variant: str, values: Sequence[float | None], task: str = "a", won: bool = False
+    variant: str, values: Iterable[float | None], task: str = "a", won: bool = False
 ) -> CellResult:
     """A finished cell with these returns (or win rates) per seed."""
     last = [
@@ -61,7 +61,7 @@ def finished(cell: Cell, folder: Path, seeds: int = 3) -> CellResult:
     if cell.job == "time":
         timing = {**TIMING, "steps": cell.config.steps_per_iteration, "machine": MACHINE}
         return CellResult(cell, folder / cell.label, timing=timing)
-    settings = cell.config.settings | {"seeds": seeds}
+    settings: dict[str, Any] = {**cell.config.settings, "seeds": seeds}
     wins = tuple(0.5 + 0.1 * k for k in range(seeds)) if cell.task.startswith("smac") else ()
     returns = tuple(-5.0 - 0.1 * len(cell.label) - k for k in range(seeds))
     agents = cell.config.task_info.spec(cell.config.variant).num_agents

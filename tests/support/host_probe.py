@@ -87,5 +87,6 @@ class HostProbe(VecEnv):
         mask = self.spec.actions.mask
         action_mask = np.broadcast_to(mask, (self.num_envs, *mask.shape))
         alive = np.ones((self.num_envs, NUM_AGENTS), bool)
-        observed, metrics = (self._obs(state), self._team(state)), np.zeros((self.num_envs, 0))
-        return TimeStep(*observed, action_mask, alive, *rest, metrics)  # pyright: ignore
+        metrics = np.zeros((self.num_envs, 0))
+        fields: Any = (self._obs(state), self._team(state), action_mask, alive, *rest, metrics)
+        return TimeStep(*fields)

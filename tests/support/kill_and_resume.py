@@ -75,7 +75,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--task", default="mpe/simple_speaker_listener")
     parser.add_argument("--steps", type=int, default=48 * 200)

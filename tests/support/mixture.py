@@ -30,7 +30,8 @@ class AnyProbe(Probe):
     def of(cls, task: Any) -> "AnyProbe":
         look_up = lambda name: jnp.asarray([getattr(probe, name) for probe in PROBE_LIST])[task]  # noqa: E731
         names = ("sizes", "choices", "max_episode_steps", "shown_at", "scored_at")
-        return cls("mixture", **{name: look_up(name) for name in names}, task=task)
+        arrays: dict[str, Any] = {name: look_up(name) for name in names}
+        return cls("mixture", **arrays, task=task)
 
     @property
     def width(self) -> int:

@@ -67,6 +67,12 @@ def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) 
     }  # fmt: skip
 
 
+def short_line(iteration: int, seed: int, value: float, _: int, **more: Any) -> dict[str, Any]:
+    """A line of metrics.jsonl without diagnostics; before training, without an episode."""
+    row = {"iteration": iteration, "step": 3200 * iteration, "seed": seed, **more}
+    return row | ({"episode_return": value - 1} if iteration else {})
+
+
 def make(
     path: Path,
     returns: tuple[float, ...] = RETURNS,
@@ -100,32 +106,41 @@ def make(
     for k in range(iterations + 1):
         for seed, end in enumerate(returns):
             value = -30 + (end + 30) * k / iterations
-            evaluation = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
-            if wins:
-                ends = battle_metrics(wins[seed] * k / iterations)
-                evaluation |= {f"eval_{name}": end for name, end in ends.items()}
-                ends = {f"episode_{name}": end if k > 1 else None for name, end in ends.items()}
-                evaluation |= ends
-            short = {"iteration": k, "step": 3200 * k, "seed": seed, **evaluation}
-            short |= {"episode_return": value - 1} if k else {}
-            full = line(k, seed, value, agents, **evaluation)
-            rows.append(short if plain or k == 0 else full)
+            evaluation = evaluation_metrics(k, value, wins[seed] * k / iterations if wins else None)
+            write = short_line if plain or k == 0 else line
+            rows.append(write(k, seed, value, agents, **evaluation))
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if finished:
-        last = [
-            {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
-            for seed, end in enumerate(returns)
-        ]
-        for entry, won in zip(last, wins, strict=False):
-            entry["episode_metrics"] = battle_metrics(won)
-        results = {
-            "format": 2, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
-            "steps_per_second": 24900.0, "evaluation": {"episodes": 1000, "deterministic": True},
-            "last": last, "best": [{**entry, "step": 35200} for entry in last],
-            "baselines": BASELINES if baselines is None else baselines,
-        }  # fmt: skip
+        results = results_of(returns, wins, BASELINES if baselines is None else baselines)
         (path / "results.json").write_text(json.dumps(results))
     return path
+
+
+def evaluation_metrics(iteration: int, value: float, won: float | None) -> dict[str, Any]:
+    """Metrics of an evaluation; of battles, where a win rate is given."""
+    metrics: dict[str, Any] = {"eval_return": value, "eval_std": 1.0, "eval_episodes": 100}
+    battles = {} if won is None else battle_metrics(won)
+    metrics |= {f"eval_{name}": end for name, end in battles.items()}
+    ended = iteration > 1
+    return metrics | {f"episode_{name}": end if ended else None for name, end in battles.items()}
+
+
+def results_of(
+    returns: tuple[float, ...], wins: tuple[float, ...], baselines: dict[str, Any]
+) -> dict[str, Any]:
+    """The results of a finished run."""
+    last: list[dict[str, Any]] = [
+        {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
+        for seed, end in enumerate(returns)
+    ]
+    for entry, won in zip(last, wins, strict=False):
+        entry["episode_metrics"] = battle_metrics(won)
+    return {
+        "format": 2, "steps": 38400, "seconds": {"compile": None, "train": 12.5},
+        "steps_per_second": 24900.0, "evaluation": {"episodes": 1000, "deterministic": True},
+        "last": last, "best": [{**entry, "step": 35200} for entry in last],
+        "baselines": baselines,
+    }  # fmt: skip
 
 
 class Page(HTMLParser):

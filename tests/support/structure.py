@@ -183,8 +183,9 @@ def _code_lines(path: Path) -> list[tuple[int, str]]:
     text = path.read_text()
     passed = set()
     for node in ast.walk(ast.parse(text)):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
             passed |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     return [

@@ -6,7 +6,7 @@ premises, and the steps for which no guarantee exists.
 """
 
 import numpy as np
-from tabular.games import Array, Game, Snapshot, random_games, random_policies, snapshot
+from tabular.games import Array, Snapshot, TabularGame, random_games, random_policies, snapshot
 from tabular.objectives import average_split, random_split
 
 EXACT = 1e-12
@@ -28,7 +28,7 @@ def draw_split(rng: np.random.Generator, kind: str, advantage: Array, agents: in
 
 def draw(
     seed: int, count: int, actions: int = 2
-) -> tuple[np.random.Generator, Game, Array, Snapshot]:
+) -> tuple[np.random.Generator, TabularGame, Array, Snapshot]:
     """Draw games of three agents and two states, policies pi_k, the snapshot with the true C."""
     rng = np.random.default_rng(seed)
     game = random_games(rng, count, 3, 2, actions, rng.uniform(0.05, 0.4, count))

@@ -1,7 +1,6 @@
 """Programs compile once, share their stages and do not grow with the team."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +59,7 @@ def test_one_compilation_per_program_shape() -> None:
     """Nothing is compiled from the second iteration on, not even for other hyperparameters."""
     compiled: list[str] = []
 
-    def listen(event: str, _: float, **__: Any) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
             compiled.append(event)
 

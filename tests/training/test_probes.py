@@ -10,7 +10,7 @@ from host_probe import HostCue, HostProbe
 from mixture import TASKS, Mixture
 
 from fp3o.algorithms.table import ALGORITHMS
-from fp3o.envs.toys.probe import PROBES, Cue
+from fp3o.envs.toys.probe import PROBES, Cue, Probe
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.networks.layers import normalise
@@ -33,6 +33,13 @@ SOLVED = {"credit": 0.98, "roles": 0.98, "memory": 0.98, "unequal": 0.98}
 def small(**changes: object) -> Config:
     base = Config(num_envs=16, rollout=6, hidden=(32,), epochs=5, minibatches=2)
     return base.replace(**{"actor_lr": 5e-3, "critic_lr": 5e-3, "entropy_coef": 0.01, **changes})
+
+
+def cue_probe(name: str) -> Probe:
+    """A probe of discrete actions."""
+    probe = PROBES[name]
+    assert isinstance(probe, Probe)
+    return probe
 
 
 def one_task_a_seed(program: Program) -> TrainState:
@@ -60,6 +67,7 @@ def test_solves_discrete_probes(algorithm: str, sharing: str) -> None:
     config = small(algorithm=algorithm, sharing=SHARINGS[sharing], gru_size=16, sequence_length=6)
     program = Program(Mixture(config.num_envs), config, num_seeds=len(TASKS))
     state = one_task_a_seed(program)
+    metrics: dict[str, Any] = {}
     for _ in range(80):
         state, metrics = program.iterate(state)
         if metrics["episode_return"][1:].min() > 0.93:  # sampled actions: the modes are right
@@ -122,7 +130,7 @@ def test_value_is_the_known_one() -> None:
     state = program.init(0)
     for _ in range(60):
         state, _ = program.iterate(state)
-    setup, probe = program.setup, PROBES["value"]
+    setup, probe = program.setup, cue_probe("value")
     for x in (-1.0, 1.0):
         for time, known in ((0, 0.8 * x), (1, x)):
             shown = jnp.full((3, 1), 1.0).at[0, 0].set(x)
@@ -139,7 +147,7 @@ def test_value_is_the_known_one() -> None:
 def test_host_environment_learns(num_seeds: int | None) -> None:
     """The NumPy twin of `credit` is solved by host rollouts, for one seed and for two."""
     config = small(rollout=9)
-    env = HostProbe(PROBES["credit"], config.num_envs * (num_seeds or 1))
+    env = HostProbe(cue_probe("credit"), config.num_envs * (num_seeds or 1))
     program = Program(env, config, num_seeds)
     state = program.init(0)
     for _ in range(20):
@@ -147,7 +155,7 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
     env = VmapEnv(PROBES["credit"], 128)
     returns = program.evaluate(state.learner.actor, env, program.keys(0, 1), num_steps=3).returns
     assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.98)
-    twins = HostProbe(PROBES["credit"], 128 * (num_seeds or 1))
+    twins = HostProbe(cue_probe("credit"), 128 * (num_seeds or 1))
     for deterministic in (True, False):
         keys = program.keys(0, 2)
         returns = program.evaluate(state.learner.actor, twins, keys, 3, deterministic).returns
@@ -158,7 +166,7 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
 @pytest.mark.parametrize("task", ["credit", "memory", "unequal"])
 def test_host_twin_steps_like_the_probe(task: str) -> None:
     """From the same states, the same actions give the same steps."""
-    env, twin = VmapEnv(PROBES[task], 64), HostProbe(PROBES[task], 64)
+    env, twin = VmapEnv(PROBES[task], 64), HostProbe(cue_probe(task), 64)
     (cue, _), step = state = env.reset(jax.random.key(0))
     state, random = state[0], np.random.default_rng(0)
     host = HostCue(np.asarray(cue.shown), np.asarray(cue.score), np.asarray(cue.time), random)

@@ -8,8 +8,8 @@ from scipy import optimize
 from tabular.bounds import lemma_slack, lower_bound, mu_gain
 from tabular.games import (
     Array,
-    Game,
     Snapshot,
+    TabularGame,
     random_games,
     snapshot,
 )
@@ -46,7 +46,7 @@ def test_partial_sharing_inherits_the_inequalities(kind: str, seed: int) -> None
     """
     rng = np.random.default_rng(seed)
     game = random_games(rng, 1, 2, 2, 2, rng.uniform(0.05, 0.2, 1))
-    game = Game(*(field[0] for field in game))
+    game = TabularGame(*(field[0] for field in game))
     start = rng.normal(size=12)
     snap = snapshot(game, layered_policies(start))
     split = draw_split(rng, kind, snap.advantage, 2)

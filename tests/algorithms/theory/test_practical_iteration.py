@@ -8,8 +8,8 @@ import pytest
 from tabular.bounds import lemma_slack, lower_bound
 from tabular.games import (
     Array,
-    Game,
     Snapshot,
+    TabularGame,
     advantages,
     binary_policies,
     objective,
@@ -126,7 +126,7 @@ def test_miscoordination_with_a_strong_penalty() -> None:
     assert run_iteration(miscoordination(0.05), "revert").gain["final"] == result.gain["frozen"]
 
 
-def two_by_two_games(seed: int, count: int) -> tuple[np.random.Generator, Game, Array]:
+def two_by_two_games(seed: int, count: int) -> tuple[np.random.Generator, TabularGame, Array]:
     """Draw one-state games of two agents with two actions, gamma from .001 to .2."""
     rng = np.random.default_rng(seed)
     discount = log_uniform(rng, 1e-3, 0.2, count)

@@ -65,7 +65,7 @@ def run_both_steps(case: Case) -> Run:
     snap = snapshot(game, policies, penalty)
     split = draw_split(rng, case.split, snap.advantage, 3)
     half = independent_step(snap, split, case.sharing)
-    new, regret = dependent_step(snap, split, half, case.sharing, sweeps=30)
+    new, regret = dependent_step(snap, split, half, case.sharing, rounds=30)
     gains = [objective(game, q) - snap.objective for q in (half, new)]
     return Run(snap, split, half, new, regret < 1e-10, *gains)
 
@@ -89,7 +89,7 @@ def test_steps_keep_the_sharing_and_improve_their_own_objectives(case: Case) -> 
         members = [i for i, g in enumerate(case.sharing) if g == group]
         assert first[:, members].sum(-1).min() > 0
         assert second[:, members].sum(-1).min() >= SLACK
-    # Not vacuous. With a small C the fixed point may lie at a kink, where sweeps settle slowly.
+    # Not vacuous. With a small C the fixed point may lie at a kink, where rounds settle slowly.
     assert run.settled.mean() >= (0.9 if case.penalty is None else 0.3)
 
 
@@ -142,7 +142,7 @@ def test_without_the_constraint_the_fixed_point_may_lower_bound_and_return() -> 
     snap = snapshot(game, random_policies(rng, (500, 3, 1, 2)))
     split = random_split(rng, snap.advantage, 3)
     half = independent_step(snap, split, SEPARATE)
-    new, regret = dependent_step(snap, split, half, SEPARATE, sweeps=20)
+    new, regret = dependent_step(snap, split, half, SEPARATE, rounds=20)
     settled = regret < 1e-10
     violated = settled & (mu_gain(snap, split, half, new) < 0)
     assert lemma_slack(snap, split, half, new)[settled].min() >= SLACK

@@ -10,7 +10,7 @@ Mask = NDArray[np.bool_]
 Sharing = tuple[int, ...]
 
 
-class Game(NamedTuple):
+class TabularGame(NamedTuple):
     """A cooperative game, or a batch of games along the leading axes."""
 
     transition: Array  # (..., s, m, s)
@@ -31,10 +31,10 @@ class Snapshot(NamedTuple):
 
 def random_games(
     rng: np.random.Generator, count: int, agents: int, states: int, actions: int, discount: Array
-) -> Game:
+) -> TabularGame:
     """Draw games: Dirichlet transitions and starts, normal rewards."""
     joint = actions**agents
-    return Game(
+    return TabularGame(
         transition=rng.dirichlet(np.ones(states), size=(count, states, joint)),
         reward=rng.normal(size=(count, states, joint)),
         start=rng.dirichlet(np.ones(states), size=count),
@@ -42,9 +42,9 @@ def random_games(
     )
 
 
-def one_state_games(reward: Array, discount: Array) -> Game:
+def one_state_games(reward: Array, discount: Array) -> TabularGame:
     """Repeat matrix games for ever; `reward` is `(..., m)`, so J = E[reward] / (1 - gamma)."""
-    return Game(
+    return TabularGame(
         transition=np.ones((*reward.shape[:-1], 1, reward.shape[-1], 1)),
         reward=reward[..., None, :],
         start=np.ones((*reward.shape[:-1], 1)),
@@ -92,38 +92,38 @@ def expect(values: Array, policies: Array, keep: int | None = None) -> Array:
     return out.reshape(*lead, -1) if keep is not None else out.reshape(lead)
 
 
-def state_values(game: Game, policies: Array) -> Array:
+def state_values(game: TabularGame, policies: Array) -> Array:
     """Solve V = (I - gamma P_pi)^-1 r_pi."""
     kernel, reward = _chain(game, policies)
     return _solve(_resolvent(game, kernel), reward)
 
 
-def objective(game: Game, policies: Array) -> Array:
+def objective(game: TabularGame, policies: Array) -> Array:
     """Expected discounted return, J = start . V."""
     return (game.start * state_values(game, policies)).sum(-1)
 
 
-def advantages(game: Game, policies: Array) -> Array:
+def advantages(game: TabularGame, policies: Array) -> Array:
     """Joint advantage, A(s, a) = R(s, a) + gamma E[V(s')] - V(s)."""
     value = state_values(game, policies)
     following = np.einsum("...smt,...t->...sm", game.transition, value)
     return game.reward + game.discount[..., None, None] * following - value[..., None]
 
 
-def visitation(game: Game, policies: Array) -> Array:
+def visitation(game: TabularGame, policies: Array) -> Array:
     """Discounted state visitation, rho = (I - gamma P_pi^T)^-1 start; it sums to 1/(1-gamma)."""
     kernel, _ = _chain(game, policies)
     transposed = np.swapaxes(_resolvent(game, kernel), -1, -2)
     return _solve(transposed, game.start)
 
 
-def true_penalty(game: Game, policies: Array) -> Array:
+def true_penalty(game: TabularGame, policies: Array) -> Array:
     """The constant that makes the lower bound valid, C = 4 gamma max|A| / (1 - gamma)^2."""
     largest = np.abs(advantages(game, policies)).max((-1, -2))
     return 4 * game.discount * largest / (1 - game.discount) ** 2
 
 
-def snapshot(game: Game, policies: Array, penalty: Array | None = None) -> Snapshot:
+def snapshot(game: TabularGame, policies: Array, penalty: Array | None = None) -> Snapshot:
     """Evaluate pi_k once for a whole iteration; the penalty is the true C unless given."""
     return Snapshot(
         policies=policies,
@@ -134,13 +134,13 @@ def snapshot(game: Game, policies: Array, penalty: Array | None = None) -> Snaps
     )
 
 
-def _chain(game: Game, policies: Array) -> tuple[Array, Array]:
+def _chain(game: TabularGame, policies: Array) -> tuple[Array, Array]:
     joint = joint_policy(policies)
     kernel = np.einsum("...sm,...smt->...st", joint, game.transition)
     return kernel, (joint * game.reward).sum(-1)
 
 
-def _resolvent(game: Game, kernel: Array) -> Array:
+def _resolvent(game: TabularGame, kernel: Array) -> Array:
     return np.eye(kernel.shape[-1]) - game.discount[..., None, None] * kernel
 
 

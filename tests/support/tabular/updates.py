@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tabular.bounds import lemma_slack, mu_gain
-from tabular.games import Array, Game, Mask, Sharing, Snapshot, expect, snapshot
+from tabular.games import Array, Mask, Sharing, Snapshot, TabularGame, expect, snapshot
 from tabular.maximiser import penalised_argmax
 from tabular.objectives import dependent_objectives
 
@@ -60,18 +60,18 @@ def frozen_step(snap: Snapshot, split: Array, half: Array, sharing: Sharing) -> 
 
 
 def dependent_step(
-    snap: Snapshot, split: Array, half: Array, sharing: Sharing, sweeps: int = 60
+    snap: Snapshot, split: Array, half: Array, sharing: Sharing, rounds: int = 60
 ) -> tuple[Array, Array]:
     """Dependent step (Eq. 11) taken literally: respond to the others' *final* policies.
 
-    This is a fixed point, new^i = argmax given new^-i, found by Gauss-Seidel sweeps. A game whose
+    This is a fixed point, new^i = argmax given new^-i, found by Gauss-Seidel rounds. A game whose
     policies do not settle takes shorter steps: responses may cycle, and they jump where the weight
     of a state crosses zero. Returns the policies and the regret (what the groups could still gain
     by responding), per game: only where it is practically zero is the fixed point reached.
     """
     new, step = half.copy(), np.ones(snap.objective.shape)
     regret = np.full(snap.objective.shape, np.inf)
-    for _ in range(sweeps):
+    for _ in range(rounds):
         previous, regret = regret, np.zeros_like(step)
         for members in _groups(sharing):
             best = new.copy()
@@ -103,7 +103,7 @@ def sequential_step(snap: Snapshot, order: Sequence[int], sharing: Sharing) -> A
 
 
 def policy_iteration(
-    game: Game,
+    game: TabularGame,
     policies: Array,
     split: Callable[[Array, int], Array],
     on_failed_condition: FailedCondition,
