@@ -53,6 +53,14 @@ def algorithm_row(text: str) -> dict[str, Any]:
     return row | {"colour": COLOURS.get(name), "gated": name == "fp3o"}
 
 
+SETTINGS: dict[str, Any] = {
+    "task": "mpe/simple_reference", "variant": "default", "algorithm": "fp3o",
+    "sharing": "partial", "steps": 38400, "seeds": 0, "num_envs": 128, "rollout": 25,
+    "actor_lr": 7e-4, "hidden": [64, 64], "agent_id": False, "sequence_length": None,
+}  # fmt: skip
+"""Settings of a run, unless others are given."""
+
+
 def line(iteration: int, seed: int, value: float, agents: int = 2, **more: Any) -> dict[str, Any]:
     """A line of metrics.jsonl of an algorithm with two stages."""
     stages = [[0.01 * (1 + i + s) for i in range(agents)] for s in range(2)]
@@ -90,12 +98,7 @@ def make(
     With `wins` the episodes are battles. `row` replaces the recorded algorithm.
     """
     path.mkdir(parents=True)
-    settings = {
-        "task": "mpe/simple_reference", "variant": "default", "algorithm": "fp3o",
-        "sharing": "partial", "steps": 38400, "seeds": len(returns), "num_envs": 128, "rollout": 25,
-        "actor_lr": 7e-4, "hidden": [64, 64], "agent_id": False, "sequence_length": None,
-        **settings,
-    }  # fmt: skip
+    settings = {**SETTINGS, "seeds": len(returns), **settings}
     config = {
         "format": 2, "settings": settings, "agents": agents, "commit": None, "device": "cpu",
         "versions": {"fp3o": "0.1.0", "jax": "0.10.2"}, "created": "2026-11-15",
