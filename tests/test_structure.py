@@ -10,17 +10,17 @@ CONTRACTS = {"EXPERIMENT", "FAMILIES", "FAMILY", "make_env"}
 
 
 def test_imports_go_one_way_through_few_layers() -> None:
-    """At most 22 rooms on at most 10 layers, none imports a higher one, no cycles."""
+    """At most 22 units on at most 10 layers, none imports a higher one, no cycles."""
     assert structure.upward_imports() == []
     assert structure.module_cycles() == []
     assert structure.layers() <= 10
-    assert len(structure.arrows()) <= 22
+    assert len(structure.unit_imports()) <= 22
 
 
-def test_every_room_has_a_place_in_the_order() -> None:
+def test_every_unit_has_a_place_in_the_order() -> None:
     """A new top-level package has to be put into `structure.ORDER`."""
     placed = {name for names in structure.ORDER for name in names}
-    assert {structure.room(name) for name in structure.modules()} == placed
+    assert {structure.unit(name) for name in structure.modules()} == placed
 
 
 def test_files_and_functions_are_short() -> None:

@@ -18,12 +18,13 @@ FORMER_NAMES = """
     in_turn try_on timetable retrace
     head_rate actor_memory critic_memory initial_memory final_view others_quantiles
     advantage_size env_garbage uncertified
-    told cure filmed legal dearer foretell
+    told cure filmed dearer foretell
 """
-"""Whole words, case-sensitive, that have no other use here."""
+"""Words, case-sensitive, alone or as a part of a name, that have no other use here."""
 
 FORMER_USES = (
     r"\bfp3o\.(film|catalogue|grouping|fitting|paths|spaces|lab|storage|learn|nets|plan)\b",
+    r"\blegal\b",
     r"\b(sight|judge|Vectorised|Game)\(",
     r"--(recurrent|chunk|head-rate|entropy|huber|gain|std|clip|keep)\b(?!-)",
     r"\b(recurrent|chunk|live|sweeps)=",
@@ -38,21 +39,21 @@ FORMER_PHRASES = (
     "Bring your own",
 )
 
-FOLDERS = ("fp3o", "docs", "examples", "benchmarks")
+FOLDERS = ("fp3o", "tests", "docs", "examples", "benchmarks")
 SUFFIXES = (".py", ".pyi", ".md", ".toml", ".yml")
 
 PATTERNS = {
-    "names": rf"\b({'|'.join(FORMER_NAMES.split())})\b",
+    "names": rf"(?<![A-Za-z])({'|'.join(FORMER_NAMES.split())})(?![A-Za-z])",
     "uses": "|".join(FORMER_USES),
     "phrases": "|".join(map(re.escape, FORMER_PHRASES)),
 }
 
 
 def texts() -> Iterator[tuple[Path, str]]:
-    """Every source file and page, except the changelog, which names both forms."""
+    """Every source file and page, except the changelog and this file, which name both forms."""
     files = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
     for path in [*files, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "mkdocs.yml"]:
-        if path.suffix in SUFFIXES and path.is_file():
+        if path.suffix in SUFFIXES and path.is_file() and path != Path(__file__):
             yield path, path.read_text()
 
 

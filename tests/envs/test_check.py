@@ -91,14 +91,14 @@ def test_wrong_ones_are_named(name: str) -> None:
     assert "not ready for training" in str(found)
 
 
-def test_what_cannot_be_repeated_is_told() -> None:
+def test_nondeterminism_is_reported() -> None:
     """Randomness that does not come from the key."""
     spoil = change(reward=lambda now: now.reward + NOISE.normal(size=now.reward.shape))
     found = check_env(Spoiled(CREDIT, 4, spoil), steps=STEPS)
     assert any("repeated with the same key" in p.what for p in found.problems)
 
 
-def test_an_error_while_playing_is_told() -> None:
+def test_an_error_in_an_episode_is_reported() -> None:
     """The report holds the error instead of ending in it."""
 
     def fail(now: TimeStep) -> TimeStep:

@@ -98,7 +98,7 @@ def test_the_page_leads_with_the_verdict_and_hides_nothing() -> None:
     assert {x[1:] for x in page.addresses if x.startswith("#")} <= set(page.ids)
 
 
-def test_runs_of_an_exhibit_have_curves_and_details(tmp_path: Path) -> None:
+def test_runs_of_an_experiment_have_curves_and_details(tmp_path: Path) -> None:
     paths = [make(tmp_path / "a"), make(tmp_path / "b", algorithm="mappo", plain=True)]
     runs = [RunRecord.read(path) for path in reversed(paths)]
     assert not any(run.label for run in runs)
@@ -114,7 +114,7 @@ def test_runs_of_an_exhibit_have_curves_and_details(tmp_path: Path) -> None:
     assert "cell 0" in page.words and "MAPPO · partial" not in page.words
 
 
-def test_an_empty_exhibit_is_a_page(tmp_path: Path) -> None:
+def test_an_empty_experiment_is_a_page(tmp_path: Path) -> None:
     waiting = make(tmp_path / "waiting", (), finished=False)
     for empty in (EMPTY, replace(EMPTY, runs=read_runs([waiting]))):
         folder = write_experiment_page(empty, tmp_path / "out").parent

@@ -72,7 +72,7 @@ SPEAKER_LISTENER = {
 
 
 @pytest.mark.usefixtures("without_report")
-def test_films(tmp_path: Path, capsys: Any) -> None:
+def test_videos(tmp_path: Path, capsys: Any) -> None:
     """A run of one seed on a task that renders, as GIF and MP4, evaluated beside the scripted."""
     run = fp3o.train("mpe/simple_speaker_listener", out=tmp_path / "run", **SPEAKER_LISTENER)
     for name in ("video.gif", "video.mp4"):

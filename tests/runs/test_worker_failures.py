@@ -23,7 +23,7 @@ def counting(folder: Path, *failures: str, on_failure: str = "replace") -> dict[
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
     folder.mkdir()
     ours = f"workers=1,on_failure={on_failure},timeouts.step=1.5"
-    theirs = f"env.folder={str(folder)!r},env.deeds={failures!r},env.late=12"
+    theirs = f"env.folder={str(folder)!r},env.failures={failures!r},env.late=12"
     return {"task": "pettingzoo:tiny_zoo:Counting", "variant": f"default:{ours},{theirs}"}
 
 

@@ -1,6 +1,6 @@
 """Measurements of the package's structure: `python tests/support/structure.py` prints them.
 
-A room is a top-level module or package of `fp3o`; each family of environments counts as one. What
+A unit is a top-level module or package of `fp3o`; each family of environments counts as one. What
 matters is read from the source text (imports, definitions, lengths), so nothing is imported.
 """
 
@@ -31,7 +31,7 @@ ORDER = (
     ("cli",),
     ("__init__", "__main__"),
 )
-"""The packages from the lowest to the highest: a module imports its own room and lower ones."""
+"""The packages from the lowest to the highest: a module imports its own unit and lower ones."""
 
 FAMILIES = {"toys", "mpe", "mamujoco", "smac", "starcraft2"}
 WINDOW = 6
@@ -59,8 +59,8 @@ def tree(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text())
 
 
-def room(module: str) -> str:
-    """The room of a module, from its name without `fp3o.`."""
+def unit(module: str) -> str:
+    """The unit of a module, from its name without `fp3o.`."""
     parts = module.split(".")
     if parts[0] == "envs" and len(parts) > 1 and parts[1] in FAMILIES:
         return f"envs.{parts[1]}"
@@ -98,12 +98,12 @@ def _runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield from _runtime_nodes(child)
 
 
-def arrows() -> dict[str, set[str]]:
-    """Room -> the other rooms it imports. The entry points `__init__`, `__main__` are no rooms."""
+def unit_imports() -> dict[str, set[str]]:
+    """Unit -> the other units it imports. The entry points `__init__`, `__main__` are none."""
     inside = [name for name in modules() if name not in ("__init__", "__main__")]
-    found: dict[str, set[str]] = {room(name): set() for name in inside}
+    found: dict[str, set[str]] = {unit(name): set() for name in inside}
     for name in inside:
-        found[room(name)] |= {room(other) for other in imports(name)} - {room(name)}
+        found[unit(name)] |= {unit(other) for other in imports(name)} - {unit(name)}
     return found
 
 
@@ -114,14 +114,14 @@ def upward_imports() -> list[str]:
         f"{name} -> {other}"
         for name in modules()
         for other in imports(name)
-        if room(other) != room(name) and level[room(other)] >= level[room(name)]
+        if unit(other) != unit(name) and level[unit(other)] >= level[unit(name)]
     }
     return sorted(found)
 
 
 def layers() -> int:
-    """Length of the longest chain of imports between rooms; raises where there is a cycle."""
-    graph, seen = arrows(), {}
+    """Length of the longest chain of imports between units; raises where there is a cycle."""
+    graph, seen = unit_imports(), {}
 
     def depth(name: str, path: tuple[str, ...]) -> int:
         if name in path:
@@ -217,7 +217,8 @@ def _defined(node: ast.stmt) -> list[str]:
 def main() -> None:
     """Print all measurements."""
     lengths, found = file_lengths(), [*functions()]
-    print(f"rooms {len(arrows())}, layers {layers()}, arrows {sum(map(len, arrows().values()))}")
+    graph = unit_imports()
+    print(f"units {len(graph)}, layers {layers()}, imports {sum(map(len, graph.values()))}")
     print(f"upward imports {len(upward_imports())}", *upward_imports()[:20], sep="\n  ")
     print(f"cycles of modules {len(module_cycles())}", *module_cycles()[:20], sep="\n  ")
     print(

@@ -82,12 +82,12 @@ class Counting(ParallelEnv):
     def __init__(
         self,
         folder: str,
-        deeds: Sequence[str] = (),
+        failures: Sequence[str] = (),
         always: str = "",
         length: int = 5,
         late: int = 0,
     ):
-        self.folder, self.deeds, self.length = Path(folder), deeds, length
+        self.folder, self.failures, self.length = Path(folder), failures, length
         self.failure: str | None = always or None
         self.time, self.lived, self.late = 0, 0, late
         self.possible_agents = ["a_0", "a_1"]
@@ -119,7 +119,7 @@ class Counting(ParallelEnv):
         return {agent: np.full(2, self.time, np.float32) for agent in self.possible_agents}
 
     def claim(self) -> str:
-        for number, failure in enumerate(self.deeds):
+        for number, failure in enumerate(self.failures):
             try:
                 (self.folder / f"{number}").touch(exist_ok=False)
             except FileExistsError:

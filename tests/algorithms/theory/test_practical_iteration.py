@@ -99,7 +99,7 @@ def test_frozen_dependent_step_breaks_lemma_2() -> None:
     assert lemma_slack(snap, split, half, frozen).min() < -0.18
 
 
-def test_keeping_uncertified_policies_may_lower_the_return() -> None:
+def test_keeping_policies_without_the_condition_may_lower_the_return() -> None:
     """Flaw 5: true C, condition false, and the kept intermediate policies lose 2.31."""
     result = run_iteration(KEEPING_FAILS)
     assert not result.step.condition

@@ -94,7 +94,7 @@ def test_a_missing_package_names_its_extra(package: str, monkeypatch: pytest.Mon
         ("jumanji/Cleaner-v0", BY_HAND["Cleaner-v0"]),
     ],
 )
-def test_a_run_from_training_to_its_film(
+def test_a_run_from_training_to_its_video(
     name: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trained, resumed, evaluated and rendered as any other task."""

@@ -119,8 +119,8 @@ def test_states() -> None:
         play(changing, IDLE)
 
 
-def test_outcomes() -> None:
-    """Read from the infos of whoever tells them, 0 without."""
+def test_episode_metrics() -> None:
+    """Read from the infos of the agents that have them, 0 without."""
     frames = [
         {"obs": seen(1, 2)},
         {"obs": seen(1, 2), "agents": [], "infos": {"a_1": {"won": True, "lost": np.int8(3)}}},

@@ -43,8 +43,8 @@ def test_workers_play_the_same() -> None:
     there.close()
 
 
-def counting(folder: Path, *deeds: str, **options: Any) -> PettingZoo:
-    kwargs = {"folder": str(folder), "deeds": deeds, "always": options.pop("always", "")}
+def counting(folder: Path, *failures: str, **options: Any) -> PettingZoo:
+    kwargs = {"folder": str(folder), "failures": failures, "always": options.pop("always", "")}
     return PettingZoo("tiny_zoo:Counting", kwargs, workers=1, timeouts=QUICK, **options)
 
 

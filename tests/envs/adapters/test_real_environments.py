@@ -103,7 +103,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.mark.filterwarnings("ignore:The system font:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*running episodes:RuntimeWarning")
-def test_from_training_to_film(case: Case) -> None:
+def test_from_training_to_video(case: Case) -> None:
     """The whole way, through what people call."""
     variant = f"default:{case.options}"
     spec = fp3o.make(case.task, variant=variant).spec

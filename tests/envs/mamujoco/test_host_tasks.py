@@ -68,7 +68,7 @@ def test_keys_of_any_kind_tell_environments_apart() -> None:
         assert len({tuple(row) for row in both.stream}) == 4
 
 
-def test_films_colour_what_an_agent_moves() -> None:
+def test_videos_colour_what_an_agent_moves() -> None:
     """The paper sends actions to motors in order; an agent's colour is on what it really moves."""
     order: Any = get_task("mamujoco/HalfCheetah-6x1").env("paper")
     joint: Any = get_task("mamujoco/HalfCheetah-6x1").env("paper:routing=joint")
