@@ -24,6 +24,8 @@ def accepted(flags: str) -> bool:
 
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Threads of small matrix products wait for each other where several workers share the cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Runs of one kind, also in other processes and later sessions, share their compiled program.
 CACHE = Path(__file__).parent.parent / ".pytest_cache" / "xla"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
