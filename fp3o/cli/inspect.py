@@ -77,7 +77,8 @@ def doctor_command(argv: Sequence[str]) -> int:
     options = read_options(DoctorOptions, argv, doctor_command)
     from fp3o.cli.diagnosis import diagnose, findings_table
 
-    findings = diagnose()
+    with Console(stderr=True).status("checking packages and tasks ..."):
+        findings = diagnose()
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:

@@ -29,7 +29,9 @@ def test_command_line(finished: Run, tmp_path: Path, capsys: Any) -> None:
     assert (tmp_path / "page.html").stat().st_size > 10_000
     status, text = ask("list", "--json")
     assert {"fp3o", "a2po"} <= json.loads(text)["algorithms"].keys()
-    assert ask("doctor", "--json")[0] == 0
+    status, text = ask("doctor", "--json")
+    tasks = next(row for row in json.loads(text) if row["name"] == "tasks")
+    assert status == 0 and {"mpe", "mamujoco", "smac"} <= {*tasks["detail"].split(", ")}
     assert "fp3o train" in ask("--help")[1]
 
 
