@@ -5,6 +5,8 @@ import json
 import tomllib
 import types
 import typing
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,13 +27,13 @@ TYPE_NAMES = {
 """How error messages name the type of a setting."""
 
 
-def setting_types(*owners: type) -> dict[str, Any]:
+@cache
+def setting_types(*owners: type) -> Mapping[str, Any]:
     """Name and type of every field of some dataclasses, nested dataclasses left out."""
-    hints = {
-        field.name: typing.get_type_hints(owner)[field.name]
-        for owner in owners
-        for field in dataclasses.fields(owner)
-    }
+    hints: dict[str, Any] = {}
+    for owner in owners:
+        types_of = typing.get_type_hints(owner)
+        hints |= {field.name: types_of[field.name] for field in dataclasses.fields(owner)}
     return {name: hint for name, hint in hints.items() if not dataclasses.is_dataclass(hint)}
 
 

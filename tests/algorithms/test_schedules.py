@@ -15,8 +15,9 @@ def test_semi_greedy_order() -> None:
     """Odd positions take the largest score left; everybody gets exactly one turn."""
     row, score = ALGORITHMS["a2po"], jnp.asarray([0.1, 0.9, 0.5, 0.7, 0.3])
     seconds = set()
-    for seed in range(40):
-        order = SCHEDULES["sequential"](jax.random.key(seed), score, 2, row).agents[:, 0].tolist()
+    keys = jax.vmap(jax.random.key)(jnp.arange(40))
+    stages = jax.jit(jax.vmap(lambda key: SCHEDULES["sequential"](key, score, 2, row).agents))(keys)
+    for order in stages[:, :, 0].tolist():
         assert sorted(order) == list(range(5))
         left = list(range(5))
         for place, agent in enumerate(order):

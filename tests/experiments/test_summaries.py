@@ -34,18 +34,14 @@ from fp3o.experiments.framework.summary import (
 )
 from fp3o.reports.data.timing import elapsed_seconds
 from fp3o.reports.experiment_report import ExperimentReport
-from fp3o.reports.figures.canvas import RC_PARAMS
 from fp3o.reports.pages.experiment_page import write_experiment_page
 
 COLLECT = Path(__file__).parents[2] / "docs" / "results" / "collect.py"
 
 
 @pytest.mark.parametrize("name", all_experiments())
-def test_every_summary_runs_on_finished_cells(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_summary_runs_on_finished_cells(name: str, tmp_path: Path) -> None:
     """Without training: run directories of tiny synthetic cells, and the pages made of them."""
-    monkeypatch.setitem(RC_PARAMS, "pdf.fonttype", 3)  # embedding TrueType fonts takes a second
     experiment = find_experiment(name)
     cells = [cell for cell in experiment.cells("laptop") if cell.config.learner.sharing != "auto"]
     results = [finished(cell, tmp_path) for cell in _few(cells)]

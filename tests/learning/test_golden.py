@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import jax
@@ -41,23 +41,22 @@ GATES = {"fp3o-full-mlp": [True, True], "fp3o-none-mlp": [True, False]}
 """FP3O's condition in two of the cases: both answers occur."""
 
 
-def seldom(sharing: str, net: str) -> bool:
-    """By default every algorithm meets every sharing once, and both kinds of networks twice."""
-    return net != ("mlp" if sharing in ("full", "none") else "gru")
-
+DEFAULT = {
+    "fp3o-full-mlp", "fp3o-partial-gru", "fp3o-none-mlp", "fp3o-custom-gru", "mappo-custom-gru",
+    "ippo-none-mlp", "happo-partial-gru", "a2po-full-mlp", "coppo-none-mlp",
+}  # fmt: skip
+"""Cases of the default run; the others are left to `make test-slow`."""
 
 GRID = [
-    pytest.param(sharing, net, marks=[pytest.mark.slow] * seldom(sharing, net))
-    for net in ("mlp", "gru")
-    for sharing in SHARINGS
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in DEFAULT))
+    for name in map("-".join, product(ALGORITHMS, SHARINGS, ("mlp", "gru")))
 ]
 
 
-@pytest.mark.parametrize(("sharing", "net"), GRID)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_iteration(algorithm: str, sharing: str, net: str) -> None:
+@pytest.mark.parametrize("name", GRID)
+def test_iteration(name: str) -> None:
     """Float32 to 1e-5; float64 to 1e-9 where rounding is amplified."""
-    name = f"{algorithm}-{sharing}-{net}"
+    algorithm, sharing, net = name.split("-")
     x64, gate = name in ROUGH, GATES.get(name)
     with jax.enable_x64(x64):
         close(Case(algorithm, sharing, net == "gru", config=VARIETY[sharing], x64=x64, gate=gate))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,5 +117,6 @@ def test_a_folded_policy_is_the_same_policy(sharing: Any, gru_size: int, layer_n
     x = jnp.asarray(random.normal(size=(3, 4, setup.spec.obs_size + 3)), jnp.float32)
     action_mask = jnp.ones((3, 4, setup.spec.actions.mask.shape[1]), bool)
     hidden_state, start = jnp.ones((3, 4, gru_size)), jnp.zeros((3, 4), bool)
-    whole, folded = (one(x, action_mask, hidden_state, start) for one in (actor, actor.folded()))
+    run = eqx.filter_jit(lambda actor: actor(x, action_mask, hidden_state, start))
+    whole, folded = run(actor), run(actor.folded())
     close(jax.tree.leaves(whole), jax.tree.leaves(folded), atol=1e-5)
