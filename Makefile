@@ -33,8 +33,9 @@ $(ADAPTERS)/.installed: pyproject.toml
 demo: $(BIN)/.installed
 	$(BIN)/fp3o train
 
+# The tests of a file run in one process and share what it has compiled.
 test: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
