@@ -1,4 +1,4 @@
-"""`python -m fp3o` is the command line."""
+"""Entry point of `python -m fp3o`, the command line."""
 
 import sys
 

@@ -13,7 +13,7 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
 
 
 class UserError(Exception):
-    """A mistake the user can fix; the message says what was wrong and what is allowed.
+    """An error that the user can fix; the message says what was wrong and what is allowed.
 
     The command line prints only the message of a `UserError`. Every other exception is a bug and
     keeps its traceback.
@@ -25,7 +25,7 @@ class SettingError(UserError, ValueError):
 
 
 class NonFiniteError(UserError, FloatingPointError):
-    """A number that is not finite: from an environment, a policy or an update that diverged."""
+    """A NaN or infinite number, from an environment, a policy or a diverged update."""
 
 
 class MissingExtraError(UserError, ImportError):

@@ -1,4 +1,4 @@
-"""Objects by import path. Standard library only, because worker processes import it too."""
+"""Importing objects by path. Standard library only, since worker processes import it too."""
 
 from functools import reduce
 from importlib import import_module

@@ -1,7 +1,7 @@
 """The grammar `name:key=value,key=value` of task variants and algorithms.
 
 A value is `true`, `false`, `none`, a number, a Python literal such as `(64, 64)` or `'a, b'`, or
-plain text. `write_options` writes what `parse_options` reads as the same values.
+plain text. `parse_options` reads what `write_options` writes as the same values.
 
     parse_options("default:reward=sum,env.size=(3, 4)")
     # ("default", {"reward": "sum", "env.size": (3, 4)})
@@ -57,7 +57,7 @@ def read_value(text: str) -> Any:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split at commas that a key follows, except inside brackets and quotes."""
+    """Split at commas that are followed by a key, except inside brackets and quotes."""
     start = depth = 0
     for token in _TOKEN.finditer(text):
         depth += (token[0] in "([{") - (token[0] in ")]}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 FORMAT = 2
-"""Version of all files of a run: checkpoints, policies, config.json and results.json."""
+"""Format version of all files of a run: checkpoints, policies, config.json, results.json."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Box:
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """Everything about a cooperative task that networks and checks need."""
+    """Specification of a cooperative task: agents, observation and action spaces, rewards."""
 
     name: str
     actions: Discrete | Box
@@ -64,7 +64,7 @@ class EnvSpec:
     """Number of agents whose individual rewards are summed in each agent's reward. Reported returns
     are divided by it."""
     episode_metrics: tuple[str, ...] = ()
-    """Names of numbers known at the end of an episode besides its return; `won` is 0 or 1."""
+    """Names of further metrics reported at the end of an episode; `won` is 0 or 1."""
 
     @property
     def num_agents(self) -> int:

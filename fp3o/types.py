@@ -1,4 +1,4 @@
-"""Data that flows through training, and the letters of the array axes.
+"""Data structures of training, and the letters of the array axes.
 
 Axis letters in all shape annotations of the package:
 
@@ -27,7 +27,7 @@ Scalar = float | Float[Array, "*s"]
 
 
 class TimeStep(NamedTuple):
-    """What `e` environments return from `step` and `reset`.
+    """Output of `step` and `reset` of `e` environments.
 
     Where an episode ended, the next one has already started.
     """

@@ -1,4 +1,4 @@
-"""FP3O's own parts: the condition, the advantage split and the non-overlapping selection."""
+"""Components of FP3O: the condition, the advantage split and the non-overlapping selection."""
 
 import jax
 import jax.numpy as jnp

@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Schedule:
-    """A function that lays out the stages of an iteration, and what it promises."""
+    """A function that returns the stages of an iteration, and its static properties."""
 
     function: Callable[..., Any]
     """Random key, mean absolute advantage per agent, epochs, row -> `Stage` with a stage axis."""
@@ -19,18 +19,18 @@ class Schedule:
     """Index of the stage after which FP3O's condition is evaluated."""
 
     def __call__(self, *args: Any) -> Any:
-        """Lay out the stages."""
+        """The stages of an iteration."""
         return self.function(*args)
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A function that a stage maximises, and what it promises."""
+    """The objective that a stage maximises, and its static properties."""
 
     function: Callable[..., Any]
     """Ratio, the others' product, advantage, clip, inner clip -> objective per sample."""
     differentiates_others: bool = False
-    """Whether gradients flow through the ratios of the other agents, too."""
+    """Whether gradients also flow through the ratios of the other agents."""
 
     def __call__(self, *args: Any) -> Any:
         """Evaluate the objective per sample."""

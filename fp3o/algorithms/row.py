@@ -1,8 +1,8 @@
-"""What an algorithm is: one row of the table of algorithms. Needs no JAX.
+"""`Algorithm`: one row of the table of algorithms. Needs no JAX.
 
 Every algorithm maximises a clipped surrogate of each agent's probability ratio
 `r_i = π_i / π_i,rollout`, weighted by how far other agents have changed. Rows differ in which
-agents are updated in which *stage*, to whom they are coupled, how tightly they are clipped, and
+agents are updated in which *stage*, what they are coupled to, how tightly they are clipped, and
 whether a stage requires the condition:
 
     W_i = exp(Σ_j C_ij log r_j)          C: coupling of the stage, zero on the diagonal
@@ -23,7 +23,7 @@ Colour = tuple[str, str]
 class Algorithm:
     """One algorithm; `dataclasses.replace` makes a variant.
 
-    `title`, `summary` and `colour` are for people: they do not count when rows are compared and
+    `title`, `summary` and `colour` are for display: they are ignored when rows are compared and
     are not part of an algorithm's name.
     """
 
@@ -43,8 +43,8 @@ class Algorithm:
     """Clip the others' product to 1 ± inner_clip·ε (the double clip); None: no inner clip."""
 
     order: Literal["random", "semi_greedy"] = "random"
-    """Order of sequential updates: random, or alternately the agent with the largest advantage
-    left and a random one."""
+    """Order of sequential updates: random, or alternately the remaining agent with the
+    largest advantage and a random one."""
     blocks: int | None = None
     """Number of near-equal blocks of agents updated one after another; None: one agent each."""
     rounds: int = 1

@@ -1,4 +1,4 @@
-"""Schedules: which agents are updated in which stage, coupled to whom, how tightly clipped."""
+"""Schedules: which agents each stage updates, with which coupling and clip range."""
 
 from functools import cache
 from typing import NamedTuple
@@ -67,7 +67,7 @@ def sequential(key: Array, score: Array, epochs: int, row: Algorithm) -> Stage:
 
 
 def _round(key: Array, score: Array, row: Algorithm, later: bool) -> Stage:
-    """One round of sequential updates; in a later round all others have been updated before."""
+    """One round of sequential updates; in later rounds all other agents have been updated."""
     num_agents = score.size
     order = ORDERS[row.order](key, score)
     blocks = np.array_split(np.arange(num_agents), row.blocks or num_agents)
@@ -121,7 +121,7 @@ class StageFacts(NamedTuple):
 
 @cache
 def stage_facts(row: Algorithm, num_agents: int, epochs: int) -> StageFacts:
-    """Lay out a schedule once, check its shapes and read its static properties."""
+    """Evaluate a schedule once, check its shapes and return its static properties."""
     with jax.ensure_compile_time_eval():
         key, score = jax.random.key(0), jnp.zeros(num_agents)
         stage = SCHEDULES[row.schedule](key, score, epochs, row)
@@ -133,7 +133,7 @@ def stage_facts(row: Algorithm, num_agents: int, epochs: int) -> StageFacts:
 
 
 def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
-    """Refuse stages whose arrays do not fit together."""
+    """Reject stages whose arrays do not fit together."""
     if np.ndim(stage.agents) != 2 or not np.size(stage.agents):
         raise SettingError(f"schedule {name!r}: `agents` must be (stages, agents of a stage)")
     if not isinstance(stage.epochs, np.ndarray):
@@ -159,7 +159,7 @@ def random_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array, " n
 
 
 def semi_greedy_order(key: PRNGKeyArray, score: Float[Array, " n"]) -> Int[Array, " n"]:
-    """First, third, ... position: the largest score left; the others: uniformly among the rest."""
+    """Alternate between the remaining agent with the largest score and a random one."""
 
     def pick(taken: Array, draw: tuple[Array, Array]) -> tuple[Array, Array]:
         noise, greedy = draw

@@ -23,13 +23,13 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "mappo": Algorithm(
         title="MAPPO",
-        summary="all agents at once, with a critic that sees the state",
+        summary="all agents at once, with a critic that uses the state",
         colour=("#0072b2", "#4aa3df"),
     ),
     "ippo": Algorithm(
         critic_input="obs",
         title="IPPO",
-        summary="all agents at once, with a critic that sees the agent's observation",
+        summary="all agents at once, with a critic that uses the agent's observation",
         colour=("#56b4e9", "#9ad4f5"),
     ),
     "happo": Algorithm(

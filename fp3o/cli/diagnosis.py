@@ -160,7 +160,7 @@ def _optional_package(module: str) -> list[Finding]:
 
 
 def _starcraft() -> list[Finding]:
-    """The original StarCraft II, which has to be installed by hand."""
+    """Check for the original StarCraft II, which has to be installed manually."""
     from fp3o.envs.starcraft2.install import requirements
 
     found = requirements()

@@ -35,21 +35,21 @@ class CheckOptions:
     """Options of `check`."""
 
     env: NameArgument
-    """A task (`fp3o list`), also with a variant, as in `mpe/simple_spread:mpe2`."""
+    """Name of a task (see `fp3o list`), optionally with a variant: `mpe/simple_spread:mpe2`."""
     variant: str | None = None
     """Variant of an adapted environment; `--env.N 3` is short for `default:env.N=3`."""
     num_envs: int = 4
-    """Environments stepped together."""
+    """Number of parallel environments."""
     steps: int = 200
     """Steps per environment."""
     seed: int = 0
-    """Seed of the actions and the environments."""
+    """Random seed of actions and environments."""
     json: bool = False
     """Print JSON."""
 
 
 def check_command(argv: Sequence[str]) -> int:
-    """Step an environment with random actions and report every problem with a fix."""
+    """Check an environment with random actions; every problem is reported with a fix."""
     options = read_options(CheckOptions, fold_env_options(list(argv)), check_command)
     from fp3o.envs.check import check_env
 
@@ -73,7 +73,7 @@ class DoctorOptions:
 
 
 def doctor_command(argv: Sequence[str]) -> int:
-    """Check versions, devices, tasks and optional packages, with a fix for every problem."""
+    """Check versions, devices, tasks and optional packages; every problem comes with a fix."""
     options = read_options(DoctorOptions, argv, doctor_command)
     from fp3o.cli.diagnosis import diagnose, findings_table
 

@@ -1,4 +1,4 @@
-"""What `fp3o list` shows: tasks, algorithms, sharing schemes and experiments, registered or not."""
+"""Output of `fp3o list`: tasks, algorithms, sharing schemes and experiments."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,7 +19,7 @@ CUSTOM_MAP = {"0,0,1": "a custom map from agent to group; also one map per layer
 
 
 def listing() -> dict[str, Any]:
-    """Everything that can be chosen, as data."""
+    """All available components, as data."""
     tasks = {**TASKS, **REGISTERED}
     return {
         "tasks": {name: _task_facts(task) for name, task in tasks.items()},

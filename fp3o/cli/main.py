@@ -1,6 +1,6 @@
 """The entry point `fp3o COMMAND ...`.
 
-Heavy imports wait until a command runs, so that `fp3o --help` answers at once.
+Heavy imports are deferred until a command runs, so that `fp3o --help` is fast.
 """
 
 import os
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(version("fp3o"))
         return 0
     _enable_compilation_cache()
-    # The user's modules; last, so that a file called `jax.py` does no harm.
+    # The user's modules; last, so that a file called `jax.py` does not shadow a package.
     sys.path.append(os.getcwd())
     try:
         return _run_command(arguments[0], arguments[1:])
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error("interrupted")
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever reads the output has gone
+        sys.stderr.close()  # the reader of the output has closed the pipe
         return 1
     except (UserError, OSError) as error:
         if os.environ.get("FP3O_DEBUG"):
@@ -73,7 +73,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
 
 
 def _enable_compilation_cache() -> None:
-    """Keep compiled programs on disk, so that a second run of the same kind starts in seconds."""
+    """Cache compiled programs on disk, so that a second run of the same kind starts in seconds."""
     folder = os.environ.get("FP3O_CACHE") or user_cache_dir("fp3o", appauthor=False)
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")

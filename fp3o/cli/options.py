@@ -15,7 +15,7 @@ DirectoriesArgument = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf
 NameArgument = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 
 Constructors = Mapping[Any, "PrimitiveConstructorSpec[Any]"]
-"""How values of a type are read and shown, by type."""
+"""Parser and formatter of values, by type."""
 
 
 def parse_count(text: str) -> int:
@@ -31,7 +31,7 @@ def parse_count(text: str) -> int:
 def constructor(
     metavar: str, read: Callable[[str], Any], show: Callable[[Any], str] = str
 ) -> "PrimitiveConstructorSpec[Any]":
-    """How values are read from one argument and shown as defaults."""
+    """Parser of values from one argument, and formatter of defaults."""
     return PrimitiveConstructorSpec(
         nargs=1,
         metavar=metavar,

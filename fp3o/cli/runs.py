@@ -20,15 +20,15 @@ class ResumeOptions:
     run: DirectoryArgument
     """The run directory."""
     steps: int | None = None
-    """Train up to this many steps instead of the number in the settings."""
+    """Total environment steps per seed; by default, the number in the run's settings."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Where metrics go besides metrics.jsonl: tensorboard, wandb, mlflow, none."""
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print errors only."""
 
 
 def resume_command(argv: Sequence[str]) -> int:
-    """Continue a run exactly from its newest checkpoint."""
+    """Resume a run exactly from its latest checkpoint."""
     options = read_options(ResumeOptions, argv, resume_command)
     from fp3o.runs.train import resume
 
@@ -46,7 +46,7 @@ class EvaluateOptions:
     episodes: int = 1000
     """Episodes per policy."""
     which: Which = "last"
-    """The last policy of every seed, or the best one by the evaluations during training."""
+    """The last policy of every seed, or its best policy in the evaluations during training."""
     stochastic: bool = False
     """Sample actions instead of taking the most likely ones."""
     seed: int = 0
@@ -109,19 +109,19 @@ class RenderOptions:
     run: DirectoryArgument
     """A run directory or a policy folder."""
     out: str = "episode.gif"
-    """The video: a name that ends in .gif or .mp4."""
+    """Output file, .gif or .mp4."""
     episodes: int = 3
     """Number of episodes."""
     which: Which = "best"
     """The best or the last policy."""
     policy_seed: int | None = None
-    """Seed whose policy is rendered; none: the one with the best evaluation."""
+    """Seed whose policy is rendered; by default, the one with the best evaluation."""
     seed: int = 0
     """Seed of the episodes."""
     fps: int | None = None
-    """Frames per second; none: real time, where the task has a clock, else 8."""
+    """Frames per second; by default real time, or 8 if the task has no physical time step."""
     seconds: float = 10.0
-    """Longest video of an episode."""
+    """Maximum length of the video per episode, in seconds."""
     trust: bool = False
     """Import the custom task or network that a policy folder outside its run names."""
 
@@ -147,16 +147,16 @@ class ReportOptions:
     """Options of `report`."""
 
     runs: DirectoriesArgument
-    """Run directories."""
+    """One or more run directories."""
     out: str = "report.html"
-    """The report."""
+    """Output file."""
 
 
 def report_command(argv: Sequence[str]) -> None:
-    """Write an HTML report with figures about one or many runs."""
+    """Write an HTML report with figures on one or more runs."""
     options = read_options(ReportOptions, argv, report_command)
     if not options.runs:
-        raise SettingError("name one run directory or more: fp3o report DIR... --out report.html")
+        raise SettingError("name one or more run directories: fp3o report DIR... --out report.html")
     from fp3o.reports import report
 
     with Console(stderr=True).status("writing the report ..."):
@@ -171,15 +171,15 @@ class ExportOptions:
     run: DirectoryArgument
     """A run directory or a policy folder."""
     out: str
-    """The folder to write."""
+    """Output folder."""
     which: Which = "best"
     """The best or the last policy."""
     policy_seed: int | None = None
-    """Seed whose policy is exported; none: the one with the best evaluation."""
+    """Seed whose policy is exported; by default, the one with the best evaluation."""
 
 
 def export_command(argv: Sequence[str]) -> None:
-    """Copy a trained policy into a separate folder that can be loaded anywhere."""
+    """Export a trained policy to a folder that can be loaded anywhere."""
     options = read_options(ExportOptions, argv, export_command)
     from fp3o.policy import Policy
 

@@ -58,7 +58,7 @@ def fold_env_options(arguments: list[str]) -> list[str]:
 
 
 def conclude(run: Any, quiet: bool) -> int:
-    """Print the result of a finished run and where to find it; the exit status."""
+    """Print the result of a finished run and its paths; returns the exit status."""
     if not run.finished:
         return 130
     if quiet:

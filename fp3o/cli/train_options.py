@@ -20,11 +20,11 @@ class TrainSettings(RunConfig):
     """Task, length of training, evaluation and logging."""
 
     task: TaskArgument = DEFAULT_TASK
-    """Name of the task (see `fp3o list`), always first."""
+    """Name of the task (see `fp3o list`); must come first."""
 
     @property
     def config(self) -> RunConfig:
-        """The same settings as a plain `RunConfig`."""
+        """The same settings as a `RunConfig`."""
         return RunConfig(**vars(self))
 
 
@@ -34,19 +34,19 @@ class TrainOptions:
 
     settings: TrainSettings
     out: str | None = None
-    """Directory of the run; none: a new one under runs/."""
+    """Run directory; by default, a new one under runs/."""
     preset: str | None = None
-    """Settings by name (see `fp3o list`)."""
+    """Named settings of the task (see `fp3o list`); by default, its first preset."""
     config: str | None = None
-    """File of settings: JSON, TOML or a run's config.json."""
+    """Settings file: JSON, TOML or a run's config.json."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Where metrics go besides metrics.jsonl: tensorboard, wandb, mlflow, none."""
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print errors only."""
 
 
 def setting_constructors() -> Constructors:
-    """How the settings are read whose types tyro does not know."""
+    """Parsers of the setting types that tyro does not know."""
     sharing = constructor("SHARING", _optional(parse_sharing), _sharing_text)
     number = constructor("FLOAT", _optional(float))
     return {

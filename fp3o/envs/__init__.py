@@ -1,4 +1,4 @@
-"""Environments: contracts (`api`), batches (`vectorise`), tasks by name (`registry`), families.
+"""Environments: interfaces (`api`), batches (`vectorise`), tasks by name (`registry`), families.
 
 A family of tasks is one folder. To add one, write `fp3o/envs/my_family/tasks.py`:
 
@@ -11,6 +11,6 @@ A family of tasks is one folder. To add one, write `fp3o/envs/my_family/tasks.py
     FAMILIES = (Family("my_family", "what its tasks have in common", _get, listed=("easy",)),)
 
 The registry finds it there; `fp3o list`, `train`, `evaluate`, `render` and `check` then know
-`my_family/easy`. Presets, baselines and rendering of the family belong into the same folder.
-Environments outside of this package need no folder: see `adapters`.
+`my_family/easy`. Presets, baselines and rendering of the family belong in the same folder.
+Environments outside this package need no folder: see `adapters`.
 """

@@ -1,4 +1,4 @@
-"""The environment contracts: one environment as pure functions, on the host, or a batch of them.
+"""Interfaces of environments: as pure functions, on the host, or a batch of them.
 
 | class     | what it is                                                | written by               |
 |-----------|-----------------------------------------------------------|--------------------------|
@@ -27,7 +27,7 @@ Act = Callable[..., Any]
 
 
 class Observation(NamedTuple):
-    """What the agents of one environment observe."""
+    """Observations of the agents of one environment."""
 
     obs: Float[Array, "n f"]
     state: Float[Array, "n f2"]
@@ -62,7 +62,7 @@ class Env(_TaskBase):
 
     @abstractmethod
     def observe(self, state: Any) -> Observation:
-        """What the agents observe in this state."""
+        """Observations of the agents in this state."""
 
     def episode_metrics(self, state: Any) -> Float[Array, " o"]:
         """The numbers that `EnvSpec.episode_metrics` names, read when an episode ends."""
@@ -86,7 +86,7 @@ class HostEnv(_TaskBase):
 
 
 class VecEnv(ABC):
-    """A batch of `e` environments that start new episodes by themselves."""
+    """A batch of `e` environments with automatic resets."""
 
     jittable: ClassVar[bool] = False
     """Whether JAX may trace `step`; if not, it is called on the host with NumPy arrays."""
@@ -130,4 +130,4 @@ class VecEnv(ABC):
         return {}
 
     def close(self) -> None:  # noqa: B027
-        """Release what the environments hold: processes, files, windows."""
+        """Release the resources of the environments: processes, files, windows."""

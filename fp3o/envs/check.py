@@ -1,4 +1,4 @@
-"""Checking an environment before training on it: every problem is reported with a fix.
+"""Validation of an environment before training: every problem is reported with a fix.
 
     print(fp3o.check_env(my_env))
 
@@ -31,7 +31,7 @@ from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 MOST_STEPS = 500
-"""Episodes are run to their maximal length if that is at most this many steps."""
+"""Episodes are run to their maximum length if that is at most this many steps."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class EnvReport:
 
 
 def check_env(env: Any, *, num_envs: int = 4, steps: int = 200, seed: int = 0) -> EnvReport:
-    """Step an environment with random actions and report everything that is wrong.
+    """Step an environment with random actions and report every problem.
 
     Args:
         env: whatever can be trained on (the name of a task, an `Env` or `HostEnv`, a PettingZoo
             `ParallelEnv`, a function that makes one), or a `VecEnv`.
         num_envs: environments stepped together; a `VecEnv` has its own number.
-        steps: steps per environment; more where episodes of maximal length need a few more.
+        steps: steps per environment; a few more where episodes of maximum length need them.
         seed: of the actions and the environments.
     """
     batch, limit = _batch(env, num_envs)
@@ -98,7 +98,7 @@ def check_env(env: Any, *, num_envs: int = 4, steps: int = 200, seed: int = 0) -
 
 
 def _batch(env: Any, num_envs: int) -> tuple[VecEnv, int | None]:
-    """A batch of environments, and the maximal length of their episodes, if it is known."""
+    """A batch of environments, and the maximum length of their episodes, if it is known."""
     if isinstance(env, VecEnv):
         return env, None
     if isinstance(env, str):

@@ -1,4 +1,4 @@
-"""The rules that `check_env` applies to an environment, each with a fix for what it finds."""
+"""The rules that `check_env` applies to an environment, each with a suggested fix."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -18,11 +18,11 @@ FLAGS = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
 
 
 class Problem(NamedTuple):
-    """Something that was found."""
+    """A problem of an environment, with a suggested fix."""
 
     level: Level
     """`error`: training would fail or learn something wrong; `warning`: it probably would; `note`:
-    a fact worth knowing."""
+    for information."""
     what: str
     fix: str = ""
 
@@ -71,7 +71,7 @@ def require_shapes(env: VecEnv, timestep: TimeStep, method: str) -> None:
             fix = f"return an array of {shape}: {e} environments, {n} agents, then features"
             problems.append(Problem("error", f"{name} after {method} has shape {np.shape(x)}", fix))
         elif dtype.kind != kind:
-            fix = f"return {'booleans' if kind == 'b' else 'floats of 32 bits'}"
+            fix = f"return {'booleans' if kind == 'b' else '32-bit floats'}"
             problems.append(Problem("error", f"{name} after {method} is {dtype}", fix))
     if problems:
         raise WrongShapeError(problems)
@@ -102,7 +102,7 @@ def length_problems(steps: TimeStep, limit: int | None) -> Iterator[Problem]:
     if limit is not None and longest > limit:
         yield Problem(
             "error", f"an episode has {longest} steps or more, but max_episode_steps is {limit}",
-            "raise max_episode_steps, or end episodes there: evaluations stop after as many steps",
+            "raise max_episode_steps, or end episodes there: evaluations stop at that length",
         )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def state_problems(state: Any) -> Iterator[Problem]:
     others = {type(x).__name__ for x in jax.tree.leaves(state) if not isinstance(x, arrays)}
     if others:
         yield Problem(
-            "warning", f"the state contains what cannot be saved: {', '.join(sorted(others))}",
+            "warning", f"the state cannot be saved, it contains: {', '.join(sorted(others))}",
             "keep the state in arrays and random keys; a run cannot be resumed exactly otherwise",
         )  # fmt: skip
 
@@ -150,7 +150,7 @@ def _number_problems(steps: TimeStep) -> Iterator[Problem]:
     if not np.asarray(steps.reward)[1:].any():
         yield Problem(
             "warning", "random actions never received any reward",
-            "step longer (--steps), or add intermediate rewards",
+            "take more steps (--steps), or add intermediate rewards",
         )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _mask_problems(spec: EnvSpec, actions: Discrete, steps: TimeStep) -> Iterato
             where = f"sub-action {d} at step {t}, environment {e}"
             yield Problem(
                 "error", f"agent {agent} has no available choice in {where}",
-                "leave one choice available, also for dead agents (one without effect)",
+                "leave one choice available, even to dead agents (one without effect)",
             )  # fmt: skip
     if not steps.alive[0].all():
         yield Problem(
@@ -199,7 +199,7 @@ def _end_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
     if not ended.any():
         yield Problem(
             "warning", "no episode ended",
-            "step longer (--steps); an episode needs an end or a time limit to be counted",
+            "take more steps (--steps); an episode needs an end or a time limit to be counted",
         )  # fmt: skip
 
 

@@ -15,10 +15,10 @@ from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest
 
 DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
-"""What `fp3o train` trains when no task is named."""
+"""Task and preset of `fp3o train` without arguments."""
 
 REGISTERED: dict[str, Task] = {}
-"""Tasks made of objects of this process."""
+"""Tasks registered from objects of this process."""
 
 
 @cache
@@ -54,7 +54,7 @@ TASKS: Mapping[str, Task] = _Tasks()
 def register_env(env: Any) -> Task:
     """Make a task of an object: an `Env`, a PettingZoo `ParallelEnv`, or a function that makes one.
 
-    `fp3o.train(env)` does so by itself. A process that resumes, evaluates or renders such a run
+    `fp3o.train(env)` does so automatically. A process that resumes, evaluates or renders such a run
     later registers the object first, because it has no import path by which it could be found.
     """
     env = env_of(env)
@@ -91,7 +91,7 @@ def parse_task(text: str) -> tuple[Task, str | None]:
 
 
 def imports_code(task: str) -> bool:
-    """Whether making a task imports code outside of fp3o, in any spelling of its name."""
+    """Whether making a task imports code outside fp3o, in any spelling of its name."""
     family, _ = _split(task)
     return family in families() and families()[family].imports_code
 

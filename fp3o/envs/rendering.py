@@ -21,7 +21,7 @@ BLUE, ORANGE, GREEN = "#2e6fbb", "#d9822b", "#2a9d6f"
 RED, PURPLE, TEAL = "#d1495b", "#7b4fb5", "#12869b"
 
 AGENT_COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, TEAL)
-"""One colour per agent; the first two differ for colour-blind readers as well."""
+"""One colour per agent; the first two are distinguishable for colour-blind readers."""
 
 ALERT = "#c1121f"
 """Collisions, hits and targets."""

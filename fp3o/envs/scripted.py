@@ -1,4 +1,4 @@
-"""Episodes of scripted policies, which may use the full state: the baselines of a task."""
+"""Evaluation of scripted policies, the baselines of a task, which may use the full state."""
 
 from functools import partial
 from typing import Any

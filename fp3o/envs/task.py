@@ -19,8 +19,8 @@ ScriptedPolicy = Callable[[Any, PRNGKeyArray], Array]
 
 
 BaselineRole = Literal["random", "uninformed", "oracle"]
-"""What a baseline's score means: 0 of a normalised score; what a policy has to exceed to have
-learned something; 1 of a normalised score."""
+"""Meaning of a baseline's score: `random` is 0 of a normalised score and `oracle` is 1; a policy
+that does not exceed `uninformed` has learned nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Family:
     listed: tuple[str, ...] = ()
     """Names that `fp3o list` shows; a family may know more."""
     imports_code: bool = False
-    """Whether names are import paths, so that making a task runs code outside of fp3o."""
+    """Whether names are import paths, so that making a task runs code outside fp3o."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Task:
     presets: Mapping[str, Preset] = field(default_factory=dict)
     """Settings by preset name; the first one is the default."""
     max_parallel: int = 500
-    """Most episodes to evaluate at once."""
+    """Maximum number of episodes evaluated in parallel."""
     title: str = ""
     """Name in figures and tables; by default `name`."""
 

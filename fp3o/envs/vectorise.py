@@ -1,4 +1,4 @@
-"""Batches of environments: many copies of a pure environment, and many seeds on the host."""
+"""Vectorised environments: `vmap` of a pure environment, and many seeds on the host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class VmapEnv(VecEnv):
 
 
 class CompiledEnv(VmapEnv):
-    """The same batch with compiled `reset` and `step`, for loops outside of a compiled program."""
+    """The same batch with compiled `reset` and `step`, for loops outside a compiled program."""
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
         """Start an episode in every environment."""

@@ -1,4 +1,4 @@
-"""Experiments: a grid of training runs per table or figure, and how it is summarised.
+"""Experiments: a grid of training runs per table or figure, and its summary.
 
 Every module in `paper` and `beyond` defines one `EXPERIMENT`; a new file there is a new
 experiment. Custom ones are named by their import path, `my_module:EXPERIMENT`.

@@ -1,4 +1,4 @@
-"""From a trajectory to a batch: values, advantages, sequences.
+"""Conversion of a trajectory to a batch: values, advantages, sequences.
 
 The agent axis moves to the front, `(t, e, n, ...) -> (n, e, t, ...)`, and environments and steps
 become one axis of samples, `(n, r, ...)`, in which sequences are contiguous.
@@ -18,7 +18,7 @@ from fp3o.types import Batch, Trajectory
 
 
 class TDResiduals(NamedTuple):
-    """Parts of the advantages; A2PO recomputes advantages from them in every stage."""
+    """Temporal-difference residuals, from which A2PO recomputes advantages in every stage."""
 
     delta: Float[Array, "n e t"]
     """r + γ V' - V."""
@@ -29,7 +29,7 @@ class TDResiduals(NamedTuple):
 
 
 class IterationData(NamedTuple):
-    """Everything a policy iteration learns from."""
+    """Training data of a policy iteration."""
 
     batch: Batch
     residuals: TDResiduals
@@ -154,7 +154,7 @@ def _residuals(
     value = learner.value_norm.denormalise(values.now, setup.critic_of_agent)
     next_value = learner.value_norm.denormalise(values.next, setup.critic_of_agent)
     ends = trajectory.terminated | trajectory.truncated
-    # Termination stops the bootstrap; truncation does so only if the setting says so.
+    # Termination always stops the bootstrap; truncation only where `bootstraps` is false.
     stops = _per_agent(trajectory.terminated if bootstraps(setup) else ends, trajectory)
     delta = agent_first(trajectory.reward) + hparams.gamma * ~stops * next_value - value
     decay = hparams.gamma * hparams.gae_lambda * ~_per_agent(ends, trajectory)

@@ -1,4 +1,4 @@
-"""Checks of the settings before anything is compiled or run."""
+"""Validation of the settings before anything is compiled or run."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ RANGES: dict[str, Range] = {
 
 
 def check_config(config: Config, spec: EnvSpec) -> None:
-    """Refuse settings that cannot work with each other or with the task."""
+    """Reject settings that are incompatible with each other or with the task."""
     _check_counts(config)
     _check_hyperparameters(config.hyperparameters)
     _one_of("activation", config.activation, ACTIVATIONS)

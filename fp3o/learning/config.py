@@ -1,7 +1,7 @@
 """Settings of the learner: traced scalars (`Hyperparameters`) and static settings (`Config`).
 
-`Hyperparameters` are numbers inside the compiled program: they can change between iterations or
-differ between seeds without compiling again. Everything in `Config` shapes the program.
+`Hyperparameters` are inputs of the compiled program: they can change between iterations or differ
+between seeds without recompiling. A new value in `Config` compiles a new program.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Hyperparameters(eqx.Module):
     clip_range: Scalar = 0.2
     """Clip range ε of the probability ratios."""
     value_clip: Scalar | None = None
-    """Clip range of value predictions around the old ones, in normalised units; None: equal to
+    """Clip range of value predictions around the old ones, in normalised units; None: the same as
     clip_range."""
     entropy_coef: Scalar = 0.01
     """Coefficient of the entropy bonus."""
@@ -42,7 +42,7 @@ class Hyperparameters(eqx.Module):
     max_grad_norm: Scalar = 10.0
     """Maximum gradient norm, per set of agents connected by shared parameters."""
     huber_delta: Scalar = 10.0
-    """Error, in normalised units, above which the value loss is linear."""
+    """Huber threshold: error, in normalised units, above which the value loss is linear."""
 
     def as_arrays(self) -> "Hyperparameters":
         """The same values as arrays, to be traced or stacked over seeds."""
@@ -59,9 +59,9 @@ class Config:
     """Parameter sharing of the actor: full, partial, none, by_type, auto, or a map from agent to
     group."""
     critic_sharing: SharingSpec | None = None
-    """Parameter sharing of the critic; None: that of the actor's first layer."""
+    """Parameter sharing of the critic; None: the same as the actor's first layer."""
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
-    """Scalars that can change without compiling again."""
+    """Scalars that can change without recompiling."""
 
     num_envs: int = 8
     """Number of parallel environments."""
@@ -97,8 +97,8 @@ class Config:
     """At a time limit: bootstrap from the value of the last observation, or treat it as a
     termination (as in the paper)."""
     head_lr_factor: float = 1.0
-    """Factor of the learning rate of the policy's output layer; the number of agents under partial
-    sharing in the authors' release."""
+    """Multiplier of the learning rate of the policy's output layer; in the authors' release, the
+    number of agents under partial sharing."""
     mask_value_loss: bool = False
     """Exclude dead agents from the value loss (the published runs include them)."""
     advantage_norm: Literal["agent", "team", "none"] = "agent"
@@ -117,11 +117,11 @@ class Config:
         return self.sequence_length or (10 if self.gru_size else 1)
 
     def stage_facts(self, spec: EnvSpec) -> StageFacts:
-        """Static properties of the algorithm's stages in this task."""
+        """Static properties of the algorithm's stages for this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
 
     def replace(self, **changes: object) -> "Config":
-        """Copy with these settings changed; hyperparameters can be given by name, too."""
+        """Copy with these settings changed; hyperparameters can be given by name as well."""
         scalars = {f.name for f in dataclasses.fields(Hyperparameters)}
         hparams = {name: changes.pop(name) for name in scalars & changes.keys()}
         for name in changes:

@@ -17,7 +17,7 @@ from fp3o.types import Batch
 
 
 def network_agents(setup: Setup, stage: Stage) -> Agents:
-    """Agents of the stage as networks take them; None: the whole team in order."""
+    """Agents of the stage, as passed to networks; None: the whole team in order."""
     return None if setup.whole_team else stage.agents
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a stage: how far policies moved, and how FP3O's condition fares."""
+"""Metrics of a stage: how far the policies moved, and FP3O's condition."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int

@@ -24,7 +24,7 @@ class ValueNorm(NamedTuple):
 
     @classmethod
     def create(cls, num_groups: int) -> "ValueNorm":
-        """Statistics of no data."""
+        """Initial statistics, before any data."""
         return cls(*(jnp.zeros(num_groups) for _ in range(3)))
 
     def moments(self) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
@@ -46,7 +46,7 @@ class ValueNorm(NamedTuple):
     def update(
         self, x: Float[Array, " k *b"], group: Array, member: Float[Array, " k"]
     ) -> "ValueNorm":
-        """Add a batch of targets; a critic without a member among its agents is unchanged."""
+        """Add a batch of targets; a critic none of whose agents is a member is unchanged."""
         axes = tuple(range(1, x.ndim))
         belongs = (jnp.arange(self.mean.size)[:, None] == group) * member
         total = belongs.sum(1)

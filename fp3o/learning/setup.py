@@ -1,4 +1,4 @@
-"""Everything fixed before training: task, settings, sharing maps, parameter layouts."""
+"""The static setup of training: task, settings, sharing maps, parameter layouts."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ from fp3o.spec import EnvSpec
 
 
 class Learner(NamedTuple):
-    """What training updates: packed parameters, optimiser states, the value normaliser."""
+    """The learned state: packed parameters, optimiser states, value normaliser."""
 
     actor: PackedParams
     actor_adam: Any
@@ -32,7 +32,7 @@ class Learner(NamedTuple):
 
 
 class Setup:
-    """A task and a configuration, checked; static during training."""
+    """A validated task and configuration; static during training."""
 
     def __init__(self, spec: EnvSpec, config: Config):
         check_config(config, spec)

@@ -1,4 +1,4 @@
-"""What stages of an iteration receive, pass on and report."""
+"""Inputs, carried state and results of the stages of an iteration."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ Metrics = dict[str, Array]
 
 
 class StageCarry(NamedTuple):
-    """What one stage passes on to the next."""
+    """State that one stage passes on to the next."""
 
     learner: Learner
     log_ratio: Float[Array, "n r"]
@@ -32,7 +32,7 @@ class StageData(NamedTuple):
 
 
 class StageInputs(NamedTuple):
-    """Everything that stays fixed during the epochs of a stage."""
+    """Inputs that stay fixed during the epochs of a stage."""
 
     hparams: Hyperparameters
     stage: Stage
@@ -48,7 +48,7 @@ class StageResult(NamedTuple):
 
     stage: Stage
     before: Float[Array, "n r"]
-    """Log-ratios at the start of the stage."""
+    """Log-ratios of all agents at the start of the stage."""
     after: Float[Array, "n r"]
     rollout_policy: Distribution
     policy: Distribution

@@ -50,7 +50,7 @@ def actor_step(
     stage, hparams = inputs.stage, inputs.hparams
     loss, grads = jax.value_and_grad(actor_loss)(learner.actor, setup, hparams, minibatch, stage)
     updated = updated_agents(setup, stage)
-    if setup.row.critic_always:  # the step is taken behind a closed gate, too
+    if setup.row.critic_always:  # the step is taken even if the gate is closed
         everyone = jnp.broadcast_to(gate, (setup.spec.num_agents,))
         updated = everyone if updated is None else updated & gate
     params, adam, norm = adam_step(

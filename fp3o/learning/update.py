@@ -73,7 +73,7 @@ def policy_iteration(
     first = StageCarry(learner, jnp.zeros_like(batch.log_prob))
     last, log = jax.lax.scan(stage_body, first, (stages, keys))
     log |= {"replay_error": jnp.abs(replay).max()} | _iteration_metrics(setup, log)
-    # An agent that was dead throughout has no data: momentum must not move it either.
+    # An agent that was dead for the whole rollout has no data: momentum must not move it either.
     keep = log["condition_holds"] if row.on_failed_condition == "revert" else True
     return revert_frozen(setup, learner, last.learner, batch.alive.any(1) & keep), log
 

@@ -97,7 +97,7 @@ class GroupedLinear(Grouped):
         return scale[..., None] * weight, bias
 
     def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
-        """Layer of the whole team that is equal to the norm followed by this one."""
+        """One layer for the whole team, equivalent to the norm followed by this layer."""
         weight, bias = self.fold_norm(norm, None)
         weight, bias = _same_groups(weight, bias)
         num_agents = len(self.groups)
@@ -106,7 +106,7 @@ class GroupedLinear(Grouped):
 
 
 class GroupedVector(Grouped):
-    """Parameters that depend on no input, one vector per group."""
+    """Input-independent parameters, one vector per group."""
 
     value: Float[Array, "g o"]
     groups: Groups = eqx.field(static=True)

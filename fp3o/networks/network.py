@@ -44,7 +44,7 @@ class TrunkSpec(NamedTuple):
 
 
 class NetworkSpec(NamedTuple):
-    """What a network must implement."""
+    """Specification from which a network is built: role, sizes, sharing."""
 
     role: Literal["actor", "critic"]
     env_spec: EnvSpec
@@ -75,7 +75,7 @@ class Network(eqx.Module):
 
     @classmethod
     def make(cls, spec: NetworkSpec, random: np.random.Generator) -> "Network":
-        """Initialise a network; it may be of another class where that suits the role better."""
+        """Initialise a network; it may be of another class, for example for the critic."""
         raise NotImplementedError(f"{cls.__name__} does not implement `make`")
 
     def __call__(

@@ -1,4 +1,4 @@
-"""Checks of a custom network on random data before anything is compiled."""
+"""Validation of a custom network on random data before anything is compiled."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ FIRST_SEQUENCE = slice(0, SEQUENCE_LENGTH)
 
 
 def validate_network(network: Network, spec: NetworkSpec) -> None:
-    """Refuse a network that mixes agents, sequences or episodes, or has arrays without a group."""
+    """Reject a network that mixes agents, sequences or episodes, or has arrays without a group."""
     for problem in _problems(network, spec):
         raise SettingError(f"{type(network).__name__} ({spec.role}): {problem}")
 

@@ -8,9 +8,9 @@
 | `policy.json`         | task, network, sharing, normalisers, provenance, hash of the weights |
 | `weights.safetensors` | float32 arrays, named as in the network: `network.hidden.0.weight`  |
 
-Nothing in a folder is used before it is checked. The shapes follow from the JSON, whose sizes are
-limited; the header of the weights must name exactly these arrays; only then are they read. Anything
-else is a `PolicyError`. No file is ever executed or unpickled.
+Everything in a folder is validated before it is used. The shapes follow from the JSON, whose sizes
+are limited; the header of the weights must name exactly these arrays; only then are they read.
+Anything else is a `PolicyError`. No file is ever executed or unpickled.
 
 | module      | contents                                                              |
 |-------------|-----------------------------------------------------------------------|

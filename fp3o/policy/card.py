@@ -1,4 +1,4 @@
-"""The card of a policy: what `policy.json` holds, and which arrays go with it."""
+"""The card of a policy: the content of `policy.json`, and the arrays that belong to it."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ CARD, WEIGHTS = "policy.json", "weights.safetensors"
 
 @dataclass(frozen=True)
 class Card:
-    """Everything about a policy but its weights."""
+    """Description of a policy, without its weights: task, network, sharing, provenance."""
 
     spec: EnvSpec
     hidden: tuple[int, ...]
@@ -33,7 +33,7 @@ class Card:
     value: tuple[tuple[float, ...], tuple[float, ...]] | None
     """Mean and standard deviation of returns per critic; not needed for acting."""
     provenance: Mapping[str, Any]
-    """Origin of the policy: free, not checked."""
+    """Origin of the policy: free-form, not validated."""
     network_class: str | None = None
     """Import path of a custom network class; None: the built-in network."""
     arrays: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -79,7 +79,7 @@ class Card:
         return sum(map(math.prod, self.shapes().values()))
 
     def check_names(self, given: Mapping[str, Any]) -> None:
-        """Refuse anything but exactly the arrays of this card."""
+        """Reject anything but exactly the arrays of this card."""
         names = self.shapes().keys()
         if missing := sorted(names - given.keys()):
             raise PolicyError(f"lacks the array {missing[0]!r} ({len(missing)} missing)")

@@ -1,4 +1,4 @@
-"""Between the learner's parameters (JAX) and policy folders (NumPy)."""
+"""Conversion between the learner's parameters (JAX) and policy folders (NumPy)."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ def write_policy(
 ) -> Policy:
     """Save the actor of one seed as a policy folder, and return the policy.
 
-    `provenance` is free, of JSON's types and arrays. `norm` adds the value normaliser. Raises
+    `provenance` is free-form: JSON values and arrays. `norm` adds the value normaliser. Raises
     `PolicyError` for weights that are not finite, without changing the folder.
     """
     leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
@@ -97,7 +97,7 @@ def custom_network(
     return lambda x, hidden_state: jax.tree.map(np.array, step(x, hidden_state))
 
 
-# Compiled once per layout; otherwise every array would need a program of its own.
+# Compiled once per layout; otherwise every array would need a separate program.
 @partial(jax.jit, static_argnums=0)
 def _unpack(layout: ParamLayout, rows: PackedParams) -> Any:
     return layout.unpack(rows)
@@ -136,7 +136,7 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
 
 
 def _structure(card: Card) -> dict[str, Any]:
-    """What two policies must have in common to share weights."""
+    """The properties that must be equal for two policies to have compatible weights."""
     names = {field.name for field in fields(Card)} - {"spec", "value", "provenance"}
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
     return facts | {name: getattr(card, name) for name in sorted(names)}

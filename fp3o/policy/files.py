@@ -82,7 +82,7 @@ def _check_header(text: bytes, card: Card, names: Mapping[str, str]) -> None:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """The content of a regular file; links, pipes and larger files are refused unread."""
+    """The content of a regular file; links, pipes and larger files are rejected unread."""
     if path.is_symlink():
         raise PolicyError("is a symbolic link; a policy folder holds regular files")
     if not path.exists():
@@ -147,7 +147,7 @@ def _score(folder: Path) -> float:
 
 
 def write_folder(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:
-    """Write a policy folder; what could not be read back is not written."""
+    """Write a policy folder; raise before writing anything that could not be read back."""
     data = safetensors.numpy.save(dict(weights))
     text = card.to_json(data)
     with errors_naming(target / CARD):
@@ -158,7 +158,7 @@ def write_folder(card: Card, weights: Mapping[str, np.ndarray], target: Path) ->
 
 
 def _swap_in(files: dict[str, bytes], target: Path) -> None:
-    """Replace a folder in one step: it is the old one or the new one, never a mixture."""
+    """Replace a folder atomically: it is the old one or the new one, never a mixture."""
     if target.exists() and not (target.is_dir() and {*os.listdir(target)} <= {*files}):
         raise PolicyError(f"{target} exists and is not a policy folder: it is not replaced")
     target.parent.mkdir(parents=True, exist_ok=True)

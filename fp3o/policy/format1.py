@@ -1,7 +1,7 @@
 """Policies of format 1: their names of fields and arrays, translated to format 2.
 
-Format 1 had other names, and knew neither `reward_sum_over` nor `episode_metrics`: a policy of
-format 1 has their defaults, and whoever needs them asks the task.
+Format 1 had other names, and neither `reward_sum_over` nor `episode_metrics`: a policy of
+format 1 has their defaults, and code that needs them reads them from the task.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def old_array_name(name: str) -> str:
 
 
 def _renamed(entries: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The entries under their new keys; unchanged, and so refused later, if a new key is used."""
+    """The entries under their new keys; unchanged, and so rejected later, if a new key is used."""
     if {*names.values()} & {*entries}:
         return dict(entries)
     return {names.get(key, key): value for key, value in entries.items()}

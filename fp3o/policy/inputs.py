@@ -10,7 +10,7 @@ from fp3o.policy.card import Card
 
 
 class TeamInputs:
-    """Checks and pads what some agents of a policy are given."""
+    """Validates and pads the inputs of some agents of a policy."""
 
     def __init__(self, card: Card, agents: Sequence[int]):
         ids = np.eye(card.spec.num_agents, dtype=np.float32)[list(agents)]

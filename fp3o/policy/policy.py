@@ -1,4 +1,4 @@
-"""A trained policy of a whole team with its folder, and one of its agents alone."""
+"""Trained policies: of a whole team, stored in a folder, and of a single agent."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from fp3o.spec import Box
 
 
 class Agent:
-    """One agent alone, with a copy of only its parameters: for decentralised execution.
+    """The policy of a single agent, with its parameters only: for decentralised execution.
 
     Nothing is padded: observations may have the agent's own length, Box actions have its own
     dimensions, `action_mask` its own choices. Arrays are those of `Policy.act` without the agent
@@ -104,13 +104,13 @@ class Policy(Team):
             return cls(card, weights, trust or files.is_run(Path(path)))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write a policy folder; an older policy there is replaced, anything else is refused."""
+        """Write a policy folder; an older policy there is replaced, anything else is rejected."""
         target = Path(folder).resolve()
         files.write_folder(self.card, self.weights, target)
         return target
 
     def agent(self, index: int) -> Agent:
-        """One agent alone, independent of this object."""
+        """The policy of a single agent, independent of this object."""
         if not 0 <= index < len(self._agents):
             raise SettingError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
         return Agent(self.card, self.weights, index, self.trusted)

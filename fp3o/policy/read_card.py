@@ -103,7 +103,7 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
 
 
 def _check_sizes(card: Card) -> None:
-    """Refuse a card whose arrays would not fit or would take too much memory."""
+    """Reject a card whose arrays would not fit or would take too much memory."""
     if card.network_class is not None and isinstance(card.spec.actions, Box):
         wanted = (max(card.sharing[-1]) + 1, card.num_outputs)
         if (given := card.shapes().get("log_std.value")) != wanted:

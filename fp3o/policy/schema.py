@@ -74,7 +74,7 @@ def quote(value: Any) -> str:
 
 
 def parse_json(text: bytes) -> Any:
-    """Parse JSON; duplicate keys and numbers that are not finite are refused."""
+    """Parse JSON; duplicate keys and non-finite numbers are rejected."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(names := dict(pairs)) < len(pairs):
@@ -88,7 +88,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON of a value that may hold arrays; numbers that are not finite become null."""
+    """JSON of a value that may contain arrays; non-finite numbers become null."""
     return (json.dumps(_plain(value), indent=1, allow_nan=False) + "\n").encode()
 
 

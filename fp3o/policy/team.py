@@ -1,4 +1,4 @@
-"""Agents that act together: from observations to actions or their distribution."""
+"""Joint policy of some agents: from observations to actions or their distribution."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Numbers and findings as text; a claim is made only where the intervals support it."""
+"""Numbers and findings as text; only claims that the intervals support are made."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from fp3o.reports.data.scores import BaselineScore, TaskScores
 from fp3o.reports.stats.intervals import Interval
 
 DASH = "–"
-"""Stands for a number that is not known."""
+"""Placeholder for an unknown number."""
 
 
 def count_text(count: float | int) -> str:
-    """A large count in short: 1.5M, 41.6k, 950."""
+    """A count in short form: 1.5M, 41.6k, 950."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(count) >= 0.9995 * size:
             return f"{count / size:.3g}{unit}"

@@ -1,4 +1,4 @@
-"""Files that are replaced in one step and survive a crash."""
+"""Atomic file writes that survive a crash."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ class RunError(UserError, RuntimeError):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step: it holds the old content or the new one, never a part."""
+    """Replace a file atomically: it contains the old content or the new one, never a part."""
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
@@ -29,7 +29,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the disk into a RunError that says how to continue."""
+    """Turn disk errors into a RunError that says how to continue."""
     try:
         yield
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Checkpoints of training: trees of arrays to named arrays and back."""
+"""Checkpoints of training: conversion of trees of arrays to named arrays and back."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from fp3o.training.program import TrainState
 
 
 class TrainCheckpoint(NamedTuple):
-    """What a checkpoint holds: the state of training and the best policies so far."""
+    """Content of a checkpoint: the training state and the best policies so far."""
 
     state: TrainState
     best: BestPolicies

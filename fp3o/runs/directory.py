@@ -68,12 +68,12 @@ class RunDirectory:
         return (self.path / "config.json").is_file()
 
     def create(self) -> None:
-        """Make and lock a new directory; one that is not empty is refused."""
+        """Create and lock a new directory; one that is not empty is rejected."""
         _make_writable(self.path)
         self._refuse_contents()
         self.lock()
         try:
-            self._refuse_contents()  # another process may have been faster
+            self._refuse_contents()  # another process may have created it first
         except RunError:
             self.unlock()
             raise
@@ -93,7 +93,7 @@ class RunDirectory:
             )
 
     def lock(self) -> None:
-        """Become the only writer; the lock ends with the process, however it ends."""
+        """Lock the directory for writing; the lock is released when the process ends."""
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -105,7 +105,7 @@ class RunDirectory:
             raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
 
     def unlock(self) -> None:
-        """Let other processes write."""
+        """Release the lock."""
         self._lock.release()
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class RunDirectory:
 
 
 def check_format(path: Path, number: Any) -> None:
-    """Refuse files of another format, saying what can be done."""
+    """Reject files of another format with a message that says what can be done."""
     if number == FORMAT:
         return
     if not isinstance(number, int):

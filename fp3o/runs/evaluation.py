@@ -1,4 +1,4 @@
-"""Evaluation of policies: separate environments and random streams, the same for all policies.
+"""Evaluation of policies in separate environments, with the same random streams for all.
 
 Returns are per agent: the mean reward of the team, summed over the episode.
 """

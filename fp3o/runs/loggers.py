@@ -10,7 +10,7 @@ from fp3o.errors import MissingExtraError, SettingError, nearest
 
 @runtime_checkable
 class Logger(Protocol):
-    """Takes the rows of every logged iteration."""
+    """Interface of a logger, which receives the rows of every logged iteration."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write one row per seed."""
@@ -27,7 +27,7 @@ class TensorBoard:
     def __init__(self, path: Path, settings: Mapping[str, Any], first_step: int):
         from tensorboardX import SummaryWriter
 
-        # Hides what was written after the checkpoint: training writes it again.
+        # Hides the rows written after the checkpoint: training writes them again.
         purge = first_step or None
         self._writers = {
             seed: SummaryWriter(str(path / "tensorboard" / f"seed-{seed}"), purge_step=purge)
@@ -98,7 +98,7 @@ OPTIONAL_LOGGERS = ("wandb", "mlflow")
 
 
 def check_loggers(names: Iterable[str]) -> None:
-    """Refuse a logger that is unknown or whose package is not installed."""
+    """Reject a logger that is unknown or whose package is not installed."""
     for name in names:
         if name not in LOGGERS and name != "none":
             raise SettingError(f"unknown logger {name!r}: {nearest(name, [*LOGGERS, 'none'])}")

@@ -13,7 +13,7 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import by_seed
 
 TOTALS = ("env_restarts", "env_lost_steps")
-"""Failure counts that are not the reason of a failure."""
+"""Failure counts that are not reasons for a failure."""
 
 Row = dict[str, Any]
 

@@ -48,7 +48,7 @@ class TrainingStatus:
         return self.seeds * (self.total - self.done) / self.rate if self.rate else math.inf
 
     def line(self) -> str:
-        """All of it in one line."""
+        """The status in one line."""
         numbers = "  ".join(f"{name} {value}" for name, value in self.numbers.items())
         return (
             f"{100 * self.done / self.total:5.1f} %  "
@@ -59,14 +59,14 @@ class TrainingStatus:
 
 @runtime_checkable
 class Display(Protocol):
-    """Where the progress of a run is shown."""
+    """Interface of a display of the progress of a run."""
 
     def say(self, text: str) -> None:
         """Show a message."""
         ...
 
     def waiting(self, text: str) -> Any:
-        """A context in which something of unknown length happens."""
+        """Context manager for work of unknown duration."""
         ...
 
     def update(self, status: TrainingStatus) -> None:

@@ -1,4 +1,4 @@
-"""What a run leaves besides metrics: the policies of all seeds, and the final evaluation."""
+"""Results of a run: the policies of all seeds, and the final evaluation."""
 
 import math
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def write_policies(
     step: int,
     evaluations: Evaluations | None = None,
 ) -> None:
-    """Write the last and the best policy of every seed as folders that can be loaded alone."""
+    """Write the last and the best policy of every seed as self-contained folders."""
     record = directory.read_json("config.json")
     settings, best = record["settings"], checkpoint.best
     seeds = len(best.score)

@@ -30,25 +30,25 @@ class RunConfig:
     task: str = DEFAULT_TASK
     """Name of the task (see `fp3o list`)."""
     variant: str | None = None
-    """Rules of the task; none: its first variant."""
+    """Variant of the task's rules; by default, its first one."""
     steps: int = 1_000_000
     """Environment steps per seed, rounded up to whole iterations."""
     seeds: int = 1
     """Number of seeds, trained together in one program."""
     seed: int = 0
-    """First seed; the others follow it."""
+    """First seed; the others are the integers that follow."""
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
     """Episodes per evaluation during training."""
     final_episodes: int = 1000
-    """Episodes per final evaluation, of the last and the best policy of every seed."""
+    """Episodes of the final evaluation, for the last and the best policy of every seed."""
     log_every: int = 1
-    """Iterations between rows in metrics.jsonl."""
+    """Iterations between rows of metrics.jsonl."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
-    """Number of checkpoints kept."""
+    """Number of checkpoints to keep."""
     learner: Config = field(default_factory=Config)
     """Settings of the learner: a new value compiles a new program."""
 
@@ -84,7 +84,7 @@ class RunConfig:
         return json.loads(json.dumps(values, default=float))
 
     def resolve(self) -> "RunConfig":
-        """A checked copy with plain groups in place of `auto`, functions and dicts."""
+        """A validated copy, with explicit groups in place of `auto`, functions and dicts."""
         config, task = self, self.task_info
         for name in ("sharing", "critic_sharing"):
             given = getattr(config.learner, name)
@@ -97,7 +97,7 @@ class RunConfig:
         return config.check()
 
     def check(self) -> "RunConfig":
-        """Refuse settings that cannot work, before anything is compiled or written."""
+        """Reject settings that cannot work, before anything is compiled or written."""
         for name, least in MINIMUM.items():
             if not least <= getattr(self, name) < math.inf:
                 raise SettingError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -139,4 +139,4 @@ MINIMUM: Mapping[str, int] = {
     "save_every": 0,
     "keep_checkpoints": 1,
 }
-"""Smallest value of each count."""
+"""Smallest allowed value of each count."""

@@ -16,7 +16,7 @@ def by_seed(x: Any, seeds: int) -> np.ndarray:
 
 
 def first_non_finite(learner: Learner, seed_numbers: range) -> str | None:
-    """The first part of the learner that holds NaN or infinity, and its seed; None: all finite.
+    """The first part of the learner with a NaN or infinity, and its seed; None: all finite.
 
     Actor, critic, both optimiser states and the value normaliser are checked.
     """

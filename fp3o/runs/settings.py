@@ -1,4 +1,4 @@
-"""Values of settings: the type of each field, conversion to that type, files of settings."""
+"""Values of settings: the type of each field, conversion to that type, settings files."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def setting_types(*owners: type) -> Mapping[str, Any]:
 
 
 def coerce(name: str, hint: Any, value: Any) -> Any:
-    """Convert a value from Python, JSON or TOML to the type of its field, or refuse it."""
+    """Convert a value from Python, JSON or TOML to the type of its field, or raise an error."""
     kind, optional = _plain_type(hint)
     if value is None and optional:
         return None

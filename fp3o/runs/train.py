@@ -1,4 +1,4 @@
-"""Train and resume: from settings to a finished run directory."""
+"""`train` and `resume`: from settings to a finished run directory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ def train(
     loggers: Sequence[str] = ("tensorboard",),
     **overrides: Any,
 ) -> Run:
-    """Train policies for a task and keep everything about them in a run directory.
+    """Train policies for a task and store everything in a run directory.
 
     Args:
         task: a name (see `fp3o list`), or an object: an `Env`, a PettingZoo `ParallelEnv`, or a
@@ -36,8 +36,8 @@ def train(
         config: a `RunConfig`, or a JSON or TOML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
-        progress: how training is shown: auto, live, plain or quiet.
-        loggers: where metrics go besides `metrics.jsonl`.
+        progress: display of the progress: auto, live, plain or quiet.
+        loggers: loggers in addition to `metrics.jsonl`.
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset.
@@ -56,7 +56,7 @@ def resume(
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
 ) -> Run:
-    """Continue a run exactly from its newest checkpoint; `steps` may be raised."""
+    """Resume a run exactly from its latest checkpoint; `steps` may be increased."""
     return continue_run(path, make_display(progress), loggers, steps)
 
 
@@ -82,7 +82,7 @@ def start_run(
     loggers: Sequence[str],
     with_report: bool = True,
 ) -> Run:
-    """Start a run in a new directory and train it; with the report at its end."""
+    """Start a run in a new directory, train it, and write its report."""
     check_loggers(loggers)
     directory = RunDirectory(out if out is not None else _free_path(config))
     directory.create()
@@ -101,7 +101,7 @@ def continue_run(
     steps: int | float | None = None,
     with_report: bool = True,
 ) -> Run:
-    """Continue a run from its newest checkpoint; with the report at its end."""
+    """Continue a run from its latest checkpoint, and write its report."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)

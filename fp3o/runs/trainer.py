@@ -94,7 +94,7 @@ class Trainer:
             )
 
     def _loop(self) -> None:
-        """Iterate until the last iteration or a stop signal; save on time and at the end."""
+        """Iterate until the last iteration or a stop signal; save periodically and at the end."""
         config, status = self.config, self._status()
         started = saved = time.perf_counter()
         with stop_signals(self.display.say) as stop:
@@ -150,7 +150,7 @@ class Trainer:
             raise
 
     def _check_finite(self, state: TrainState) -> None:
-        """Stop before a state that holds NaN or infinity replaces the last good one."""
+        """Raise before a state with a NaN or infinity replaces the last finite one."""
         if broken := first_non_finite(state.learner, self.config.seed_numbers):
             self._save()
             raise NonFiniteError(
@@ -159,7 +159,7 @@ class Trainer:
             )
 
     def _write_rows(self, rows: list[Row], evaluated: list[Row] | None) -> list[Row]:
-        """Append rows of metrics with the place in training in front, one per seed."""
+        """Append rows of metrics, one per seed, each starting with iteration, step and seed."""
         place = {"iteration": self.iteration, "step": self.step}
         counts = self._failures.counts()
         evaluated = evaluated or [{}] * len(rows)
@@ -210,7 +210,7 @@ class Trainer:
         write_policies(self.directory, self.program.setup, self.checkpoint, self.step)
 
     def note_resumption(self) -> None:
-        """Record in config.json where and with what the run continues, and its settings now."""
+        """Record in config.json the machine, versions and settings with which the run continues."""
         record = self.directory.read_json("config.json")
         now = provenance_record(self.config.settings, record["agents"])
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}

@@ -1,4 +1,4 @@
-"""Videos of a policy: episodes as GIF or MP4, without a screen."""
+"""Videos of a policy: episodes as GIF or MP4, without a display."""
 
 import itertools
 import warnings
@@ -20,10 +20,10 @@ from fp3o.types import TimeStep
 VIDEO_SUFFIXES = (".gif", ".mp4")
 
 DEFAULT_FPS, MAX_FPS = 8, 30
-"""Frames per second: of tasks without a clock, and at most of tasks with one."""
+"""Frames per second of tasks without a physical time step; maximum for those with one."""
 
 FINAL_FRAMES = 6
-"""How often the last frame of an episode is repeated."""
+"""Number of times that the last frame of an episode is repeated."""
 
 
 def render(

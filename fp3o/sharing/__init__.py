@@ -1,1 +1,1 @@
-"""Parameter sharing: maps from agent to group, by name (`schemes`) or found by data (`auto`)."""
+"""Parameter sharing: maps from agent to group, by name (`schemes`) or estimated (`auto`)."""

@@ -1,4 +1,4 @@
-"""Groups of agents whose actions have the same effects: `sharing="auto"`.
+"""Automatic sharing, `sharing="auto"`: groups of agents whose actions have the same effects.
 
 The team takes random actions for a while. For each agent we estimate the effects E_i of its
 actions, a matrix of actions x features, by least squares on the change of its observation that the
@@ -34,7 +34,7 @@ from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 MIN_SILHOUETTE = 0.5
-"""Silhouette from which groups count as a structure (Kaufman and Rousseeuw, 1990)."""
+"""Smallest silhouette at which groups count as a structure (Kaufman and Rousseeuw, 1990)."""
 
 NUM_SPLITS = 4
 """Number of random splits of the environments on which the groups are estimated again."""
@@ -58,7 +58,7 @@ class Transitions(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Estimated effect of each action, its variance, and whether the action was taken enough."""
+    """Estimated effect of each action, its variance, and whether there were enough samples."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -114,7 +114,7 @@ def _transitions(spec: EnvSpec, steps: TimeStep, actions: np.ndarray) -> Iterato
 
 
 def _subsample(team: Sequence[Transitions], count: int) -> list[Transitions]:
-    """Equally many steps of every agent, without features that are constant (such as its index)."""
+    """The same number of steps per agent, without constant features (such as its index)."""
     random = np.random.default_rng(0)
     varies = np.any([agent.obs.std(0) > 1e-6 for agent in team], axis=0)
     result = []

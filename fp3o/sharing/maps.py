@@ -1,4 +1,4 @@
-"""Maps from agent to group, and what follows from them. Needs no JAX."""
+"""Maps from agent to group, their validation and connected components. Needs no JAX."""
 
 from collections.abc import Sequence
 

@@ -13,7 +13,7 @@ update them, and which gradients are clipped together all follow from these maps
 
 A map can also be given as a dict (agents by group, or group by agent) or as a function of the
 task's `EnvSpec`. `auto` is a map estimated from random actions (`auto.py`). A run resolves all of
-these to a plain map before training and stores that.
+these to an explicit map before training and stores that.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Returns and lengths of episodes."""
+"""Statistics of episodes: returns, lengths, episode metrics."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class EvalEpisodes(NamedTuple):
     """First episodes of some environments, of one policy or, with an axis `s`, one per seed."""
 
     returns: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
-    """Return of one agent; NaN where the episode did not end."""
+    """Return per agent; NaN where the episode did not end."""
     episode_metrics: Float[Array, "*s e o"] | Float[np.ndarray, "*s e o"]
 
 

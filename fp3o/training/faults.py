@@ -1,4 +1,4 @@
-"""Detection of numbers from an environment that are not finite."""
+"""Detection of non-finite numbers from an environment."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +8,11 @@ from fp3o.errors import NonFiniteError
 from fp3o.types import Trajectory
 
 FAULTS = ("reward", "observation", "critic input", "final critic input")
-"""What may be not finite, in the order in which `first_fault` checks it."""
+"""Quantities checked for non-finite numbers, in the order of `first_fault`."""
 
 
 def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
-    """Kind, step, environment and agent of the first number that is not finite; -1: none."""
+    """Kind, step, environment and agent of the first non-finite number; -1: none."""
     num_steps = trajectory.reward.shape[0]
 
     def locate(x: Float[Array, "t e n *f"]) -> Array:
@@ -31,7 +31,7 @@ def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
 
 
 def refuse_fault(fault: Array, task: str) -> None:
-    """Raise if an environment produced a number that is not finite, and say where."""
+    """Raise if an environment produced a non-finite number; the message says where."""
     for seed, (kind, step, env, agent) in enumerate(np.asarray(fault).reshape(-1, 4)):
         if step >= 0:
             raise NonFiniteError(

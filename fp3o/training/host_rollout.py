@@ -1,4 +1,4 @@
-"""Rollouts of environments on the host: compiled decisions, everything else in NumPy.
+"""Rollouts of host environments: compiled action selection, everything else in NumPy.
 
 The overhead per step should be small compared to the environment's step: a decision is one compiled
 call on the CPU, even if an accelerator does the learning, and takes only the arrays it depends on.

@@ -31,7 +31,7 @@ from fp3o.types import Trajectory
 
 
 class TrainState(NamedTuple):
-    """Everything needed to continue training."""
+    """Complete state of training, sufficient to continue it."""
 
     learner: Learner
     rollout: RolloutState
@@ -84,7 +84,7 @@ class Program:
     """A task and a configuration, checked and compiled together.
 
     With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds, and all
-    seeds train in one program. Without it there is no such axis and no cost for it. A host
+    seeds train in one program. Without it there is no such axis and no overhead. A host
     environment steps all seeds in one batch of `num_seeds * config.num_envs` environments.
     """
 
@@ -116,7 +116,7 @@ class Program:
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
 
     def init(self, seed: int = 0) -> TrainState:
-        """State before training; the seeds are `seed, seed + 1, ...`."""
+        """Initial training state; the seeds are `seed, seed + 1, ...`."""
         seeds = range(seed, seed + (self.num_seeds or 1))
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))

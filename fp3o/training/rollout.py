@@ -1,4 +1,4 @@
-"""Rollouts inside a compiled program: decisions of the team, collection, evaluation."""
+"""Rollouts inside a compiled program: action selection, collection, evaluation."""
 
 from typing import Any, NamedTuple
 
@@ -114,7 +114,7 @@ def collect_rollout(
 def make_trajectory(
     setup: Setup, now: TimeStep, after: TimeStep, hidden_state: Any, decision: Decision
 ) -> Trajectory:
-    """Record one step, or a rollout of them: `now` is before, `after` is after the actions."""
+    """Trajectory of one step or a rollout; `now` is before the actions, `after` is after them."""
     central = setup.row.critic_input == "state"
     return Trajectory(
         obs=now.obs,

@@ -1,4 +1,4 @@
-"""Environments of other libraries, and of your modules, as tasks.
+"""Adapters: environments of other libraries, and custom ones, as tasks.
 
 | family       | environments                                   | contract                      |
 |--------------|------------------------------------------------|-------------------------------|

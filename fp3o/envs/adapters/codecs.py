@@ -1,4 +1,4 @@
-"""Codecs between the observations and actions of other libraries and arrays. NumPy only."""
+"""Codecs that convert observations and actions of other libraries to arrays. NumPy only."""
 
 from dataclasses import dataclass
 from typing import Any

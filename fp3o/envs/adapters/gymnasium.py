@@ -135,7 +135,7 @@ class Gymnasium(HostEnv):
             without_display()
             options["render_mode"] = self.render_mode
         try:
-            # The checker would warn at every step about matters that do not concern training.
+            # The checker would warn at every step about things that are irrelevant to training.
             return gymnasium.make(self.name, disable_env_checker=True, **options)
         except (TypeError, gymnasium.error.Error) as error:
             raise SettingError(f"{self.name} cannot be made: {error}") from error

@@ -1,4 +1,4 @@
-"""What the adapters of other JAX libraries share: options, rewards, episode metrics."""
+"""Shared by the adapters of other JAX libraries: options, rewards, episode metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class AdaptedEnv(Env):
         return write_variant(ours | metrics, self.options)
 
     def team_reward(self, own: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The reward of every agent, from what each has received."""
+        """The reward of every agent, from the individual rewards."""
         if self.reward == "own":
             return own
         return jnp.full_like(own, own.mean() if self.reward == "mean" else own.sum())
@@ -73,6 +73,6 @@ def flat(x: Any) -> Float[Array, " f"]:
 
 
 def match_dtypes(new: Any, old: Any) -> Any:
-    """A new state with the data types of the old one, as loops require."""
+    """A new state with the data types of the old one, as JAX loops require."""
     same = lambda x, y: x if jnp.result_type(x) == y.dtype else jnp.asarray(x, y.dtype)  # noqa: E731
     return jax.tree.map(same, new, old)

@@ -18,7 +18,7 @@ state of the environment has a clock, an episode that ends at the limit is trunc
 
 The input of a centralised critic is the world state where there is one, else all observations. In
 SMAX the episode metric `won` is known; `episode_metrics` selects any numbers of the info instead.
-The `storm` environments do not give observations by agent and are refused.
+The `storm` environments do not give observations by agent and are rejected.
 """
 
 from collections.abc import Mapping

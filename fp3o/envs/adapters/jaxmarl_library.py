@@ -1,4 +1,4 @@
-"""Making JaxMARL environments, and reading and rendering their states."""
+"""Construction of JaxMARL environments, and access to and rendering of their states."""
 
 import contextlib
 import sys
@@ -30,7 +30,7 @@ def make_jaxmarl(name: str, options: EnvArguments) -> Any:
         raise SettingError(
             f"unknown JaxMARL environment {name!r}: {nearest(name, package.registered_envs)}"
         )
-    # Brax would reset at the end of an episode by itself.
+    # Brax would reset automatically at the end of an episode.
     given = {"auto_reset": False} if name in BRAX else {}
     try:
         # The environment is kept, so it must not contain tracers.

@@ -1,4 +1,4 @@
-"""Making and rendering Jumanji environments, and which fields their agents observe."""
+"""Construction and rendering of Jumanji environments; the fields that their agents observe."""
 
 import inspect
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class View(NamedTuple):
 VIEWS: Mapping[str, View] = {
     "RobotWarehouse": View(("agents_view",), ("step_count",)),
     "LevelBasedForaging": View(("agents_view",), ("step_count",)),
-    # The grid contains the agents' numbers; which one is its own, an agent knows from `agent_id`.
+    # The grid contains the indices of the agents; an agent knows its own one from `agent_id`.
     "Connector": View((), ("grid", "step_count")),
     "Cleaner": View(("agents_locations",), ("agents_locations", "grid", "step_count")),
     "SearchAndRescue": View(("searcher_views",), ("targets_remaining", "step")),
@@ -37,7 +37,7 @@ VIEWS: Mapping[str, View] = {
 """What an agent observes, by the class of the environment."""
 
 TRUNCATED = ("LevelBasedForaging", "Connector")
-"""Those whose time limit truncates episodes; in the others it terminates them."""
+"""Environments whose time limit truncates episodes; in the others it terminates them."""
 
 
 def jumanji_names() -> tuple[str, ...]:
@@ -67,12 +67,12 @@ def make_jumanji(name: str, options: EnvArguments) -> Any:
 
 
 def render_state(env: Any, inner: Any) -> np.ndarray:
-    """A state in Jumanji's rendering: all environments make animations, only some images."""
+    """Jumanji's rendering of a state: all environments make animations, only some make images."""
     from PIL import Image
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "frame.gif"
-        # Some draw from the second state on only.
+        # Some draw only from the second state on.
         env.animate([inner, inner]).save(path, writer="pillow", dpi=48)
         with Image.open(path) as animation:
             animation.seek(animation.n_frames - 1)  # pyright: ignore

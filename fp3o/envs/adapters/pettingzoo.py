@@ -145,7 +145,7 @@ class PettingZoo(HostEnv):
 
     @property
     def name(self) -> str:
-        """The name of the task; `own/...` if it cannot be made again from text."""
+        """The name of the task; `own/...` if it cannot be recreated from text."""
         if isinstance(self.make, str):
             with contextlib.suppress(SettingError):
                 return f"{FAMILY}/{self.make.replace(':', '.')}:{self.variant}"
@@ -195,7 +195,7 @@ class PettingZoo(HostEnv):
         return getattr(self.make, "__qualname__", type(self.make).__name__)
 
     def _picklable(self, make: MakeParallelEnv) -> MakeParallelEnv:
-        """Check that worker processes can import what makes their environments."""
+        """Check that worker processes can import the function that makes their environments."""
         module = getattr(self.make, "__module__", "")
         with contextlib.suppress(Exception):
             if module != "__main__" and pickle.loads(pickle.dumps(make)):

@@ -17,11 +17,11 @@ from fp3o.errors import SettingError
 from fp3o.spec import Box, Discrete, EnvSpec
 
 LIMIT_ATTRIBUTES = ("max_cycles", "max_episode_steps", "episode_limit", "max_steps")
-"""Attributes in which environments declare the maximal length of an episode."""
+"""Attributes in which environments declare the maximum length of an episode."""
 
 
 class Inspection(NamedTuple):
-    """What is known of a task after inspecting one of its environments."""
+    """Sizes and layout of a task, found by inspecting one of its environments."""
 
     spec: EnvSpec
     layout: TeamLayout

@@ -34,7 +34,7 @@ class MakeParallelEnv:
 
 
 class _Step(NamedTuple):
-    """What a step returns, by agent."""
+    """Output of a step, by agent."""
 
     obs: Mapping[Any, Any]
     rewards: Mapping[Any, Any]
@@ -46,9 +46,9 @@ class _Step(NamedTuple):
 class ParallelEnvWorker(WorkerEnv):
     """One environment and its whole team.
 
-    An absent agent, because it has left or has not joined yet, observes zeros, is not alive and has
-    only the first choice. An episode ends when no agent is left: truncated if one of those that
-    left last was truncated and not terminated; terminated otherwise. It is truncated after
+    An absent agent, because it has left or has not joined yet, observes zeros, is not alive and can
+    only take the first choice. An episode ends when no agent is left: truncated if one of those
+    that left last was truncated and not terminated; terminated otherwise. It is truncated after
     `max_episode_steps` in any case.
     """
 
@@ -92,7 +92,7 @@ class ParallelEnvWorker(WorkerEnv):
         return self._env.render()
 
     def _acting(self, terminated: Mapping[Any, Any], truncated: Mapping[Any, Any]) -> list[Any]:
-        """Agents that act next; some environments keep those listed whose episode has ended."""
+        """Agents that act next; some environments still list agents whose episode has ended."""
         if unknown := [agent for agent in self._env.agents if agent not in self._index]:
             raise InvalidReplyError(f"agents that are not among possible_agents: {unknown}")
         return [a for a in self._env.agents if not (terminated.get(a) or truncated.get(a))]
@@ -171,7 +171,7 @@ def episode_seed(seed: int, episode: int) -> int:
 
 
 def make_parallel_env(make: str | Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """Make a new environment; an object that was returned before is refused."""
+    """Make a new environment; an object that was returned before is rejected."""
     env = (load_factory(make) if isinstance(make, str) else make)(**kwargs)
     with contextlib.suppress(TypeError):  # an object without a __dict__
         if vars(env).get("_fp3o_taken"):

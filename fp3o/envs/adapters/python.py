@@ -15,12 +15,12 @@ from fp3o.imports import load
 from fp3o.spec import EnvSpec
 
 FAMILY, OBJECTS = "python", "own"
-"""Families of environments by import path, and of objects of this process."""
+"""Families of environments given by import path, and of objects of this process."""
 
 
 @dataclass(frozen=True)
 class NamedEnv(Env):
-    """An environment under the name by which its task is found again."""
+    """An environment renamed to the name under which its task is registered."""
 
     env: Env
     name: str
@@ -105,7 +105,7 @@ def _checked(env: Any, name: str) -> Env | HostEnv:
             "fp3o.HostEnv, or give a ParallelEnv of PettingZoo or a function that makes one"
         )
     if not hasattr(env, "max_episode_steps"):
-        raise SettingError(f"{name} has no `max_episode_steps`, the maximal length of an episode")
+        raise SettingError(f"{name} has no `max_episode_steps`, the maximum length of an episode")
     return env
 
 

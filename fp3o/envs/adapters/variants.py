@@ -13,11 +13,11 @@ ENV_PREFIX = "env."
 """Prefix of arguments of the environment's constructor."""
 
 REWARDS = ("mean", "sum", "own")
-"""What the option `reward` may be: each agent's reward is the mean or the sum over the team, or its
+"""Values of the option `reward`: each agent's reward is the mean or the sum over the team, or its
 own."""
 
 DEFAULT_LIMIT = 1000
-"""Maximal length of an episode where the environment declares none."""
+"""Maximum length of an episode where the environment declares none."""
 
 EnvArguments = tuple[tuple[str, Any], ...]
 """Arguments of the environment's constructor, sorted by name."""

@@ -9,7 +9,7 @@ for accelerators (`backend=mjx`).
 | `catalogue`   | names of bodies and partitions, known without importing MuJoCo        |
 | `variant`     | profile and options of a task, `paper:obsk=2`                         |
 | `task`        | `BodyTask`: which readings each agent observes, which actuators it has |
-| `readings`    | what can be read from a simulation                                    |
+| `readings`    | quantities read from a simulation                                     |
 | `partition`   | joint graphs, and which joints an agent observes                      |
 | `bodies`      | the bodies: joint graph, partitions, reward rules                     |
 | `rewards`     | rewards, failures and initial states                                  |

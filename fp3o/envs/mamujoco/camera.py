@@ -96,7 +96,7 @@ class CameraSetup:
     framed: np.ndarray
     """Shapes that have to stay in the image."""
     middle: np.ndarray
-    """What the camera points at in the initial pose."""
+    """Point at which the camera looks in the initial pose."""
     centre: np.ndarray
     """Centre of mass of the robots in the initial pose."""
     around: np.ndarray

@@ -12,7 +12,7 @@ PROFILES = ("paper", "farama")
 
 
 class BodyEntry(NamedTuple):
-    """What is known of a body without importing MuJoCo."""
+    """Description of a body that does not require importing MuJoCo."""
 
     summary: str
     partitions: tuple[str, ...]

@@ -37,8 +37,9 @@ _full_precision = partial(jax.default_matmul_precision, "highest")
 """Accelerators would round the factors of matrix products to ten bits."""
 
 SOLVER = {"iterations": 20, "ls_iterations": 10}
-"""Most iterations of the solver of contacts and limits. The models ask for 100 and 50, and a batch
-always runs all 50. Even 10 and 10 change no bit of 4,096 states per body under random actions."""
+"""Maximum number of iterations of the constraint solver. The models ask for 100 and 50, and a
+batch always runs all 50. Even 10 and 10 change no bit of 4,096 states per body under random
+actions."""
 
 MJX_BODIES = (
     "HalfCheetah", "Hopper", "Walker2d", "Reacher", "ManyagentSwimmer", "Swimmer",
@@ -76,7 +77,7 @@ class MjxState(NamedTuple):
 
     physics: MjxPhysics
     progress: Float[Array, ""]
-    """The number whose change the next reward measures."""
+    """The quantity whose change the next reward measures."""
     time: Int[Array, ""]
     """Steps since the start of the episode."""
 

@@ -29,7 +29,7 @@ class NativeState(NamedTuple):
     physics: np.ndarray
     """(e, ...): MuJoCo's integration state, including the warm start of the solver."""
     progress: np.ndarray
-    """(e,): the number whose change the next reward measures."""
+    """(e,): the quantity whose change the next reward measures."""
     time: np.ndarray
     """(e,): steps of the running episode."""
     episode: np.ndarray
@@ -42,7 +42,7 @@ class NativeVecEnv(VecEnv):
     """`num_envs` environments of one task, stepped together, with automatic resets.
 
     Results do not depend on the number of threads. Observations have the type `dtype`; the physics
-    are always in double precision.
+    is always in double precision.
     """
 
     def __init__(

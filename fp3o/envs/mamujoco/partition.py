@@ -1,4 +1,4 @@
-"""Joint graphs: which joints an agent controls, and which columns it therefore observes.
+"""Joint graphs: the joints that an agent controls, and the columns that it observes.
 
 A *column* is one number that can be read from a simulation: a source and an index, such as
 `("qpos", 3)`. A body is a graph of joints. An agent observes its own joints in full, then the

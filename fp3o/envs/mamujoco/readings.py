@@ -1,4 +1,4 @@
-"""What can be read from a simulation: sources of columns, written once for NumPy and JAX."""
+"""Quantities read from a simulation: sources of columns, written once for NumPy and JAX."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -30,7 +30,7 @@ GOAL_COLOUR, OBJECT_COLOUR = _unit_rgb(ALERT), _unit_rgb(INK)
 
 
 def _agent_palette() -> np.ndarray:
-    """Colours of up to 24 agents: the first ones differ for colour-blind readers as well."""
+    """Colours of up to 24 agents; the first ones are distinguishable for colour-blind readers."""
     base = np.stack([_unit_rgb(name) for name in AGENT_COLOURS])
     return np.concatenate([base, 0.45 + 0.55 * base, 0.6 * base, 0.7 + 0.3 * base])
 

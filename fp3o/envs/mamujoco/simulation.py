@@ -16,7 +16,7 @@ from fp3o.envs.mamujoco.task import BodyTask
 from fp3o.errors import SettingError
 
 SIMULATIONS_PER_THREAD = 2
-"""Least number of simulations per thread; below, waking a thread costs more than it saves."""
+"""Minimum number of simulations per thread; below it, threads cost more than they save."""
 
 DIVERGED = {
     int(mujoco.mjtWarning.mjWARN_BADQPOS),
@@ -132,7 +132,7 @@ def _ignore(message: str) -> None:
 
 
 def default_threads(num_envs: int) -> int:
-    """Number of threads: the available cores or FP3O_THREADS, but none with too few simulations."""
+    """Number of threads: the available cores or FP3O_THREADS; fewer for few simulations."""
     given = os.environ.get("FP3O_THREADS", "")
     if given and not (given.isdecimal() and int(given)):
         raise SettingError(f"FP3O_THREADS must be a positive integer, got {given!r}")

@@ -1,4 +1,4 @@
-"""What the particle tasks share: rules in which versions differ, physics, the environment."""
+"""Base of the particle tasks: rules of both variants, physics, the environment."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeVar
@@ -30,7 +30,7 @@ MovesAndMessages = tuple[Int[Array, " n"], Int[Array, " n"]]
 
 @dataclass(frozen=True)
 class ParticleRules:
-    """What the versions of a task differ in; the defaults are those of the paper."""
+    """Rules in which the variants of a task differ; the defaults are those of `paper`."""
 
     forward: tuple[int, int] = (1, 3)
     """The moves that push along +x and +y."""
@@ -68,7 +68,7 @@ class ParticleState(NamedTuple):
     position: Float[Array, "n 2"]
     velocity: Float[Array, "n 2"]
     message: Int[Array, " n"]
-    """What each agent sent in the last step, -1 for nothing."""
+    """Message of each agent in the last step, -1 for none."""
     landmarks: Float[Array, "3 2"]
     goal: Int[Array, " n"]
     """The landmark that each agent has to reach, -1 for none."""
@@ -124,7 +124,7 @@ def relative_landmarks(state: ParticleState) -> Float[Array, "n 6"]:
 
 @dataclass(frozen=True)
 class ParticleEnv(Env):
-    """What the tasks share: clock, rewards, and the observation of the whole team."""
+    """Base class of the particle tasks: time limit, rewards, observations of the whole team."""
 
     variant: str = "paper"
     max_episode_steps = EPISODE_STEPS
@@ -162,7 +162,7 @@ class ParticleEnv(Env):
         )  # fmt: skip
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:
-        """Draw agents from [-1, 1]², landmarks and goals; nothing moves, nobody has spoken."""
+        """Draw agents from [-1, 1]², landmarks and goals; agents are at rest and silent."""
         n, m = len(self.agent_types), LANDMARKS
         # One draw for all: every step of a batch resets, and drawing is most of its cost.
         numbers = 2 * (n + m) + sum(self.has_goal)

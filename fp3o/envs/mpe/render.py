@@ -36,7 +36,7 @@ _CAPTIONS = {
     "simple_speaker_listener": "S observes which landmark is the goal and sends L there",
     "simple_spread": "cover every landmark without collisions",
 }
-"""What an image is about."""
+"""Description of the task above its image."""
 
 
 def render_particles(env: ParticleEnv, state: ParticleState, caption: str = "") -> np.ndarray:

@@ -37,7 +37,7 @@ from fp3o.envs.task import Baseline
 from fp3o.spec import Discrete
 
 PLAN_STEPS = 4
-"""Steps that a plan looks ahead. Three lose up to 0.3 % of the return, five gain less than 0.1 %;
+"""Planning horizon in steps. Three lose up to 0.3 % of the return, five gain less than 0.1 %;
 counting the steps after the plan as well, as if the agent coasted, gains nothing."""
 
 PERMUTATIONS = np.array([*itertools.permutations(range(LANDMARKS))])

@@ -40,7 +40,7 @@ _SHARED: Preset = {
 
 _PRESETS: Mapping[str, Mapping[str, Preset]] = {
     "simple_speaker_listener": {
-        # One network for agents of two types needs to know which one it acts for.
+        # One network for agents of two types needs to know which agent it acts for.
         "paper": {**_SHARED, "steps": 2_000_000, "epochs": 15, "agent_id": True},
         # Chosen from a sweep: 39 of the 40 seeds in docs/demo.md learn to communicate.
         "demo": {
@@ -51,7 +51,7 @@ _PRESETS: Mapping[str, Mapping[str, Preset]] = {
             "minibatches": 4,
             "actor_lr": 2e-3,
             "critic_lr": 2e-3,
-            # A short horizon and much entropy: seeds no longer settle on a poor language.
+            # A short horizon and high entropy: otherwise some seeds settle on a poor language.
             "entropy_coef": 0.04,
             "gamma": 0.7,
             "gae_lambda": 0.8,

@@ -1,4 +1,4 @@
-"""SMAC battles as an environment: actions become orders, damage becomes reward."""
+"""SMAC battles as an environment: actions, rewards, ends of episodes."""
 
 from dataclasses import dataclass
 from functools import cache, cached_property

@@ -39,7 +39,7 @@ class Map:
     types: tuple[str, ...] = ()
     """Unit types in the order of the one-hot encodings of allies, if there are any."""
     enemy_types: tuple[str, ...] = ()
-    """The same for enemies. SMAC exchanges stalkers and zealots here."""
+    """The same for enemies. SMAC swaps stalkers and zealots here."""
 
 
 LEFT, RIGHT = (9.0, 16.0), (23.0, 16.0)

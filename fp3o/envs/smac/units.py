@@ -14,13 +14,13 @@ PERIOD_NOISE = (-0.0625, 0.125)
 SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
 """Distances within which agents observe units and may attack, for all unit types."""
 SCAN_RANGE = 5.0
-"""Distance within which a unit finds targets by itself, if its weapon range is not larger."""
+"""Distance within which a unit selects targets automatically, if its range is not larger."""
 RANGE_SLOP = 1.0
 """Distance beyond the weapon range at which a target under attack is still hit."""
 SHIELD_DELAY, SHIELD_REGENERATION = 10.0, 2.0
 """Seconds after the last hit until shields regenerate, and points per second from then on."""
 MIN_DAMAGE = 0.5
-"""Least damage of a hit after armour."""
+"""Minimum damage of a hit after armour."""
 
 Number = int | float
 
@@ -106,4 +106,4 @@ UNIT_TYPES: Mapping[str, UnitType] = {
         armour=2, bonus={"armoured": 5}, missile_speed=27, regeneration=_ZERG, range_slop=0.0,
     ),
 }  # fmt: skip
-"""Unit types by name. `max_cooldown` of stalker and colossus seem exchanged in SMAC; kept here."""
+"""Unit types by name. `max_cooldown` of stalker and colossus seem swapped in SMAC; kept here."""

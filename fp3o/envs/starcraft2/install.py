@@ -21,7 +21,7 @@ class MissingStarCraft2Error(MissingExtraError):
 
 
 class Requirement(NamedTuple):
-    """Something that must be installed."""
+    """A requirement: a package, the game, or its maps."""
 
     name: str
     found: str

@@ -41,7 +41,7 @@ class SmacWorker(WorkerEnv):
 
     def reset(self, seed: int, episode: int) -> StepReply:
         """Start an episode; its random numbers follow from the seed the game was started with."""
-        # Before the end of an episode SMAC would start a second game besides the first.
+        # Before the end of an episode SMAC would start a second game in addition to the first.
         if self._env is None or not self._ended:
             self.close()
             self._env = self._make()
@@ -67,7 +67,7 @@ class SmacWorker(WorkerEnv):
         self._env, self._ended = None, False
 
     def _check_restarts(self, before: int) -> None:
-        """SMAC hides that the game has died: it reports the end of an unfinished episode."""
+        """Raise if the game has crashed, which SMAC reports as the end of an episode."""
         if self._env.force_restarts != before:
             raise RuntimeError("StarCraft II has exited, or did not reply to SMAC")
 

@@ -1,1 +1,1 @@
-"""Tiny tasks with known answers: probes of the learner, and matrix games."""
+"""Tiny tasks with known optima: probe tasks and matrix games."""

@@ -20,7 +20,7 @@ iterations of 4 epochs, learning rates 0.01):
 | `penalty`, no sharing  |   12 |    12 |    12 |    11 |   11 |   12 |
 | `penalty`, full        |   12 |    12 |    12 |    13 |   13 |   13 |
 
-So train several seeds: a run keeps the best one, and hardly ever do all of eight miss it. No
+So train several seeds: a run keeps the best one, and all eight rarely miss it. No
 setting was found with which every seed learns the best pair. The most in a grid of 54 (4, 16, 64
 environments; learning rates, entropy, clip; no sharing, uniform start, 300 iterations) was for
 `penalty` 15 of 16 seeds with FP3O (4 environments, learning rate 0.01, entropy 0.3) and 13 with

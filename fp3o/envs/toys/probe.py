@@ -1,4 +1,4 @@
-"""Tiny cooperative tasks with known answers, to test the whole pipeline.
+"""Probe tasks: tiny cooperative tasks with known optima, to test the whole pipeline.
 
 | task      | requires                                  | best return | without observations |
 |-----------|-------------------------------------------|-------------|----------------------|

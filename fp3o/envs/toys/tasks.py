@@ -42,6 +42,6 @@ _MATRIX_PRESETS: Mapping[str, Preset] = {
 }  # fmt: skip
 
 FAMILIES = (
-    Family("probe", "tiny tasks with known answers", _probe, (*PROBES,)),
+    Family("probe", "tiny tasks with known optima", _probe, (*PROBES,)),
     Family(FAMILY, "matrix games", _matrix, (*MATRIX_GAMES,)),
 )

@@ -13,7 +13,7 @@ from fp3o.spec import Discrete, EnvSpec
 
 
 class WorkerPoolError(UserError, RuntimeError):
-    """Environments fail, in worker processes repeatedly; the message says how."""
+    """An environment failed, or a worker process failed repeatedly; the message says how."""
 
 
 class InvalidReplyError(ValueError):
@@ -21,7 +21,7 @@ class InvalidReplyError(ValueError):
 
 
 class WorkerFailureError(Exception):
-    """A worker has failed: `reason` is `crashed`, `hung` or `invalid` (its reply is)."""
+    """A worker has failed: `reason` is `crashed`, `hung` or `invalid` (an invalid reply)."""
 
     def __init__(self, reason: str, details: str):
         super().__init__(reason, details)
@@ -48,7 +48,7 @@ class WorkerEnv(ABC):
 
 
 class StepReply(NamedTuple):
-    """What an environment returns after a step or a reset; of a batch, `(e, ...)`."""
+    """Reply of an environment to a step or a reset; of a batch, `(e, ...)`."""
 
     obs: np.ndarray
     state: np.ndarray
@@ -150,7 +150,7 @@ def check_reply(reply: Any, specs: Sequence[ArraySpec]) -> Reply:
 
 
 def reply_problem(reply: Any, specs: Sequence[ArraySpec]) -> str | None:
-    """What is wrong with a reply, if anything."""
+    """Description of what is wrong with a reply; None if it is valid."""
     if not isinstance(reply, tuple) or len(reply) != len(specs):
         return f"the reply is not a tuple of {len(specs)} arrays: {str(reply)[:100]}"
     for (name, shape, dtype), x in zip(specs, reply, strict=True):

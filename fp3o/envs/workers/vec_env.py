@@ -23,7 +23,7 @@ from fp3o.types import TimeStep
 
 
 class VecEnvState(NamedTuple):
-    """Numbers that describe a batch; the environments themselves are elsewhere."""
+    """Description of a batch; the environments themselves are in the pool."""
 
     moment: np.ndarray
     """(2,): a random id of the batch, and the number of its requests so far."""
@@ -111,7 +111,7 @@ class PooledVecEnv(VecEnv):
         return state, step
 
     def _finite(self, action: np.ndarray) -> np.ndarray:
-        """Check actions first: environments would be blamed for what others lead to."""
+        """Check that actions are finite, so that no environment is blamed for their effects."""
         if isinstance(self.spec.actions, Box) and not np.isfinite(action).all():
             env, agent, _ = np.argwhere(~np.isfinite(action))[0]
             raise NonFiniteError(
@@ -121,7 +121,7 @@ class PooledVecEnv(VecEnv):
         return action
 
     def _truncated(self, state: VecEnvState, i: int) -> StepReply:
-        """The last step of a lost episode: no reward, and the last observation is final."""
+        """The last step of a lost episode: zero reward, and the last observation is final."""
         mask = self.spec.actions.mask
         nothing, nobody = np.zeros_like(mask), np.zeros(len(mask), bool)
         reward, ends = nobody.astype(np.float32), (np.array(False), np.array(True))

@@ -1,4 +1,4 @@
-"""One worker process, as its parent sees it.
+"""The parent's handle to one worker process.
 
 Actions and replies are in shared memory. A pipe carries short messages that announce them and wake
 the other side; the end of the pipe shows that a worker has died.
@@ -25,7 +25,7 @@ PROGRAM = (
     "import sys; sys.path[:] = sys.argv[4:]; from fp3o.envs.workers.serve import serve; "
     "serve(*map(int, sys.argv[1:4]))"
 )
-"""What a worker runs. Its arguments: its end of the pipe, the shared memory, the id of this
+"""Program of a worker process. Arguments: its end of the pipe, the shared memory, the id of this
 process, and the module search path."""
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Cost and score as teams grow."""
+"""Cost and score as a function of team size."""
 
 from collections.abc import Iterator
 

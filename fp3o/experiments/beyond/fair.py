@@ -1,4 +1,4 @@
-"""Controls that the paper lacks: equal gradient steps, equal heads, one critic."""
+"""Controls that are not in the paper: equal gradient steps, equal head rates, one critic."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""Machinery of experiments: grids of runs, execution, timing, summaries, pages."""
+"""Framework of experiments: grids of runs, execution, timing, summaries, pages."""

@@ -1,4 +1,4 @@
-"""Copying folders of cells between machines; a run can resume from an interrupted copy."""
+"""Synchronisation of cell folders between machines; an interrupted copy can be resumed from."""
 
 import contextlib
 import os

@@ -38,10 +38,10 @@ class Cell:
     task: str
     sharing: str
     variant: str
-    """What is compared, as titled in tables."""
+    """Title of the compared variant in tables."""
     config: RunConfig
     job: str = "train"
-    """What is done, one of `run_grid.JOBS`."""
+    """Kind of work, one of `run_grid.JOBS`."""
     detail: str = ""
     """Distinguishes cells with equal task, sharing and variant, such as a rollout size."""
 

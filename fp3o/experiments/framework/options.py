@@ -10,27 +10,27 @@ from fp3o.experiments.framework.grid import Scale
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """Options of an experiment: what is run, how large, and where."""
+    """Options of an experiment: name, size, and where it runs."""
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """Which experiment; `list` shows all. A custom one: my_module:EXPERIMENT."""
+    """Name of the experiment (`list` shows all), or a custom one, my_module:EXPERIMENT."""
     scale: Scale = "laptop"
     """Size of the experiment: tasks, steps and batches."""
     out: str | None = None
-    """Directory of its cells and results; none: experiments/NAME-SCALE. Finished cells there are
+    """Output directory; by default, experiments/NAME-SCALE. Finished cells in it are
     not run again."""
     seeds: int | None = None
-    """Seeds per cell; none: by the scale."""
+    """Seeds per cell; by default, as many as the scale says."""
     steps: int | None = None
-    """Steps per cell; none: by the scale."""
+    """Environment steps per seed; by default, as many as the scale says."""
     part: str = ""
-    """Only the cells whose label contains this."""
+    """Run only the cells whose label contains this text."""
     show: bool = False
-    """Train nothing: report the cells that are finished."""
+    """Train nothing; only report the finished cells."""
     on: Literal["here", "ray"] = "here"
-    """Where cells run: one after another in this process, or on a Ray cluster."""
+    """Where to run the cells: one after another in this process, or on a Ray cluster."""
     address: str | None = None
-    """Address of the Ray cluster; none: the one known here, or a new one on this machine."""
+    """Address of the Ray cluster; by default, the one Ray finds, or a new one on this machine."""
     cpus: float = 1.0
     """CPU cores per cell on Ray."""
     gpus: float = 0.0

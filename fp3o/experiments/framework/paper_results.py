@@ -1,4 +1,4 @@
-"""The numbers printed in the paper."""
+"""Published results: the numbers printed in the paper."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -71,7 +71,7 @@ JOBS: Mapping[str, Job] = {
     "train": Job("results.json", train_cell),
     "time": Job("cell_timing.json", time_cell),
 }
-"""What a cell can do."""
+"""Kinds of work of a cell, by name."""
 
 
 def differing_fields(ours: RunConfig, theirs: RunConfig) -> set[str]:

@@ -1,4 +1,4 @@
-"""Running an experiment from its name to its pages, as on the command line."""
+"""Running an experiment: its cells, summary and pages, as on the command line."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ SUMMARY_FILE = "summary.json"
 
 
 def run_experiment(options: ExperimentOptions) -> int:
-    """Run the unfinished cells, then write the pages; the exit status."""
+    """Run the unfinished cells, then write the pages; returns the exit status."""
     cells = experiment_cells(options)
     chosen = select_cells(cells, options)
     folder = Path(options.out or f"experiments/{_folder_name(options.name)}-{options.scale}")

@@ -1,4 +1,4 @@
-"""Duration and memory of one iteration, split into rollout and update."""
+"""Time and memory of one iteration, split into rollout and update."""
 
 import time
 from collections.abc import Callable, Iterator

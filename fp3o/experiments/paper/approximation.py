@@ -1,4 +1,4 @@
-"""Intermediate policies instead of the policies of the current minibatch (ablation)."""
+"""Ablation: intermediate policies instead of those of the current minibatch."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Single seeds on a hard map with partial sharing: how many do not learn?"""
+"""Convergence of single seeds on a hard map with partial sharing."""
 
 from collections.abc import Iterator, Sequence
 

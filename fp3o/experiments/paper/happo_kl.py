@@ -61,7 +61,7 @@ def _growth(item: CellResult) -> np.ndarray:
 
 
 def _summarise(results: CellResults) -> Summary:
-    """KL over turns: full sharing against none."""
+    """KL by turn, with full sharing and with none."""
     if not results:
         return NOTHING_FINISHED
     rows, factors = [], []

@@ -1,4 +1,4 @@
-"""Several runs together: their order and labels in tables and figures."""
+"""Order and labels of several runs in tables and figures."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[RunRecord]:
 
 
 def label_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Sort runs by task, sharing and algorithm, and give each a label of its own.
+    """Sort runs by task, sharing and algorithm, and give each a distinct label.
 
     Labels read `FP3O · partial`. Runs that would share one get the settings in which they differ,
     or else the name of their directory.

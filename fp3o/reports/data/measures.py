@@ -55,7 +55,7 @@ MEASURES = {
         Measure("dead_enemies", "Dead enemies", "dead enemies at the end of a battle"),
     )
 }
-"""Measures with a title of their own; others are titled by their key."""
+"""Measures with a title; others are titled by their key."""
 
 
 def find_measure(name: str) -> Measure:

@@ -24,7 +24,7 @@ _Record = TypeVar("_Record", bound="RunRecord")
 
 
 class ReportError(UserError, ValueError):
-    """Runs that cannot be read or reported; the message says why."""
+    """An error in reading or reporting runs; the message says why."""
 
 
 class Series(NamedTuple):

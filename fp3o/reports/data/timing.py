@@ -1,4 +1,4 @@
-"""Training time of a run from `timing.jsonl`, over all processes that worked on it."""
+"""Training time of a run from `timing.jsonl`, over all processes that trained it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shared by all figures: style, line styles of runs, axes, baselines, legends, saving."""
+"""Common parts of figures: style, line styles of runs, axes, baselines, legends, saving."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ RC_PARAMS: dict[Any, Any] = {
 def figure_style() -> Iterator[None]:
     """Context with the style of all figures."""
     with matplotlib.rc_context(RC_PARAMS), warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes; that is no reason to fail.
+        # Characters that the font lacks are drawn as boxes; this is not an error.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
 

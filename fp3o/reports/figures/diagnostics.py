@@ -122,7 +122,7 @@ def _draw_panel(axis: Axes, panel: DiagnosticPanel, run: RunRecord) -> None:
     else:
         colour = run_colour(run)
         axis.plot(step, mean_band(value)[0], color=colour, lw=1.3)
-        # The range of the seeds: a confidence interval of two seeds would hide them.
+        # The range over seeds: a confidence interval of two seeds would hide the lines.
         low, high = np.fmin.reduce(value), np.fmax.reduce(value)
         axis.fill_between(step, low, high, color=colour, alpha=0.16, lw=0)
     format_steps(axis)

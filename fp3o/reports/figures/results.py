@@ -35,7 +35,7 @@ CURVE_TITLES = {
 """Metrics of learning curves and their titles."""
 
 RATE_MARGIN = 3.0
-"""Percent points beyond 0 and 100 % on the axis of a rate, so that lines there are visible."""
+"""Percentage points beyond 0 and 100 % on the axis of a rate, so that lines there are visible."""
 
 
 def group_by_sharing(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:

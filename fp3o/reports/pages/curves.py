@@ -1,4 +1,4 @@
-"""Learning curves on a page: data for its script, and static figures where no script runs."""
+"""Learning curves on a page: data for its script, and static figures without scripts."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ CURVE_FILES = {
 }  # fmt: skip
 
 CURVES_CAPTION = (
-    "Lines: mean over seeds. Bands: 95 % Student-t interval, from three seeds on. Thin lines: "
-    "single seeds. Dashed lines: baselines. Training curves: episodes collected with exploration. "
-    "The start of some curves may lie below the axis."
+    "Lines: mean over seeds. Bands: 95 % Student-t interval, if there are at least three seeds. "
+    "Thin lines: single seeds. Dashed lines: baselines. Training curves: episodes "
+    "collected with exploration. The start of some curves may lie below the axis."
 )
 
 CURVES_HELP = (

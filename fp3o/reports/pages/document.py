@@ -1,4 +1,4 @@
-"""An HTML document: title, introduction, chapters; self-contained, nothing is fetched."""
+"""A self-contained HTML document: title, introduction, chapters; nothing is fetched."""
 
 import base64
 import hashlib

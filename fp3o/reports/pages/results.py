@@ -33,7 +33,7 @@ from fp3o.reports.stats.intervals import (
 )
 
 MOST_RUNS = 12
-"""Largest number of runs whose diagnostics are on a page: more would make it slow."""
+"""Maximum number of runs whose diagnostics are on a page: more would make it slow."""
 
 SCORE_FILES = {"won": "win_rates", "return": "comparison"}
 

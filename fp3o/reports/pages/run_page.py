@@ -14,7 +14,7 @@ from fp3o.reports.pages.videos import videos_section
 from fp3o.reports.phrasing import count_text, finding, interval_text, number_text
 
 VIDEO_BYTES = {True: 8_000_000, False: 4_000_000}
-"""Most bytes of videos on a page, if it is about a few runs and if it is about many."""
+"""Maximum total size of videos on a page, in bytes: for few runs, and for many."""
 
 
 def run_page(

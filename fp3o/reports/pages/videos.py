@@ -1,4 +1,4 @@
-"""Videos in run directories, embedded in the page as far as they are small."""
+"""Videos in run directories; small ones are embedded in the page."""
 
 import base64
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ VIDEO_TYPES = {".gif": "image/gif", ".mp4": "video/mp4"}
 """Suffix of a file -> its media type."""
 
 PER_RUN, LARGEST_VIDEO = 2, 4_000_000
-"""Most videos per run, and most bytes per video, that are embedded."""
+"""Maximum number of embedded videos per run, and maximum size of one in bytes."""
 
 
 def run_videos(run: RunRecord) -> list[Path]:

@@ -14,7 +14,7 @@ InitialState = Callable[[np.random.Generator, np.ndarray, int], tuple[np.ndarray
 
 
 class RewardInputs(NamedTuple):
-    """What a reward may depend on."""
+    """Inputs of a reward function."""
 
     fields: Fields
     """The simulation after the step."""
@@ -34,7 +34,7 @@ class RewardRules:
     """The reward, failure condition and initial states of a task."""
 
     progress: Callable[[Any, Fields], Any]
-    """The number whose change is rewarded: a position, or the distance to a goal."""
+    """The quantity whose change is rewarded: a position, or the distance to a goal."""
     reward: Callable[[Any, RewardInputs], Any]
     healthy: Callable[[Any, Fields], Any] | None
     """False where the body has failed, which ends the episode; None: it cannot fail."""

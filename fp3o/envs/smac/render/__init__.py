@@ -3,7 +3,7 @@
 | module      | contents                                                    |
 |-------------|-------------------------------------------------------------|
 | `battle`    | `render_battle`: the complete image                         |
-| `scene`     | what is drawn: positions, directions, targets of all units  |
+| `scene`     | the scene: positions, directions, targets of all units      |
 | `attacks`   | shots, missiles, beams and explosions                       |
 | `legend`    | strength of both sides, unit types and counts               |
 | `landscape` | the terrain                                                 |

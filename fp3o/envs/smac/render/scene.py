@@ -1,4 +1,4 @@
-"""What is drawn of a battle: positions, directions and targets of all units."""
+"""Scene of a battle: positions, directions and targets of all units."""
 
 from dataclasses import dataclass
 from functools import cached_property
