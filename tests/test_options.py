@@ -40,7 +40,7 @@ def test_constants_are_read_in_any_case() -> None:
     assert [read_value(text) for text in ("True", "FALSE", "none")] == [True, False, None]
 
 
-def test_what_cannot_be_read_back_is_refused() -> None:
+def test_values_that_cannot_be_read_back_are_rejected() -> None:
     with pytest.raises(SettingError, match="given twice"):
         parse_options("x:a=1,a=2")
     with pytest.raises(SettingError, match="cannot be written"):

@@ -17,7 +17,7 @@ def test_imports_go_one_way_through_few_layers() -> None:
     assert len(structure.unit_imports()) <= 22
 
 
-def test_every_unit_has_a_place_in_the_order() -> None:
+def test_every_package_is_in_the_order() -> None:
     """A new top-level package has to be put into `structure.ORDER`."""
     placed = {name for names in structure.ORDER for name in names}
     assert {structure.unit(name) for name in structure.modules()} == placed
@@ -31,7 +31,7 @@ def test_files_and_functions_are_short() -> None:
     assert [x for x in structure.functions() if x.lines > 40 or x.parameters > 6] == []
 
 
-def test_code_is_written_once() -> None:
+def test_code_is_not_repeated() -> None:
     """Fewer than one pair of repeated six-line places per thousand lines."""
     lines = sum(structure.file_lengths().values())
     assert len(structure.repetitions()) < lines / 1000
@@ -42,7 +42,7 @@ def test_public_names_mean_one_thing() -> None:
     assert {k: v for k, v in structure.shared_names().items() if k not in CONTRACTS} == {}
 
 
-def test_a_setting_takes_a_short_way() -> None:
+def test_a_setting_passes_few_modules() -> None:
     """At most 8 modules between `fp3o.train` and the loss that uses the setting."""
     path = setting_path()
     assert path[-1] == "fp3o.learning.losses"

@@ -39,7 +39,7 @@ def test_blocks_and_clips_by_position() -> None:
     np.testing.assert_allclose(np.asarray(stage.clip_factor)[np.asarray(stage.member) > 0], wanted)
 
 
-def test_later_rounds_are_coupled_to_everyone_else() -> None:
+def test_later_rounds_are_coupled_to_all_others() -> None:
     """With rounds of one epoch each, from the second round on all others have been updated."""
     row = dataclasses.replace(ALGORITHMS["happo"], rounds=2)
     stage = SCHEDULES["sequential"](jax.random.key(0), jnp.arange(3.0), 4, row)
@@ -47,7 +47,7 @@ def test_later_rounds_are_coupled_to_everyone_else() -> None:
     assert stage.epochs.tolist() == [2] * 6
 
 
-def test_selection_pairs_everyone_with_somebody_else() -> None:
+def test_selection_pairs_every_agent_with_another() -> None:
     """f⁻¹ is a permutation without fixed points, and it is not always the same one."""
     drawn = {tuple(non_overlapping(jax.random.key(s), 4).tolist()) for s in range(30)}
     assert len(drawn) > 3

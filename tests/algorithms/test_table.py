@@ -70,7 +70,7 @@ def test_text_and_back(text: str, changes: dict[str, Any]) -> None:
         ("fp3o.errors:row", "does not register an algorithm 'row'"),
     ],
 )
-def test_unreadable_text_is_refused(text: str, message: str) -> None:
+def test_unreadable_text_is_rejected(text: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         parse_algorithm(text)
 

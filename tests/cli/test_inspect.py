@@ -33,7 +33,7 @@ def test_registered_things_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.dumps(found)
 
 
-def test_the_doctor_looks_at_every_extra() -> None:
+def test_the_doctor_checks_every_extra() -> None:
     """All optional dependencies of pyproject.toml that add a feature are examined."""
     extras = {extra for extra, _ in diagnosis.OPTIONAL_PACKAGES.values()}
     assert extras == {
@@ -73,7 +73,7 @@ def _without_parents(name: str) -> None:
         ("smac/3m:smac", False),
     ],
 )
-def test_trust_is_asked_for_every_spelling(name: str, imported: bool) -> None:
+def test_trust_is_required_for_every_spelling(name: str, imported: bool) -> None:
     """Every name that imports code needs trust."""
     assert imports_code(name) is imported
     with pytest.raises(PolicyError, match="trust=True"):

@@ -80,7 +80,7 @@ def test_correct_environments_pass() -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_ones_are_named(name: str) -> None:
+def test_incorrect_environments_are_reported(name: str) -> None:
     """Each with what is wrong and a fix."""
     spoil, words = WRONG[name]
     found = check_env(Spoiled(CREDIT, 4, spoil), steps=STEPS)
@@ -111,7 +111,7 @@ def test_an_error_in_an_episode_is_reported() -> None:
     assert "ZeroDivisionError: no wheels" in str(found)
 
 
-def test_promises_are_checked_first() -> None:
+def test_the_spec_is_checked_first() -> None:
     """A spec that contradicts itself."""
     spec = dataclasses.replace(CREDIT.spec, actions=Discrete(((3,), (0,))), obs_size=0)
 
@@ -148,7 +148,7 @@ def test_a_pettingzoo_environment_can_be_checked() -> None:
         assert found.ok, str(found)
 
 
-def test_episodes_longer_than_promised_are_found() -> None:
+def test_episodes_longer_than_declared_are_found() -> None:
     """Also where fewer steps than an episode has are asked for."""
 
     class Late(type(CREDIT)):

@@ -50,7 +50,7 @@ def test_a_family_is_one_folder(added: None) -> None:
         get_task("added/nothing")
 
 
-def test_folders_without_tasks_are_no_families() -> None:
+def test_folders_without_tasks_are_not_families() -> None:
     assert "workers" not in families()
     assert {"probe", "matrix", "mpe", "mamujoco", "smac", "starcraft2", "python"} <= {*families()}
 
@@ -71,7 +71,7 @@ def test_other_names_import_nothing(name: str) -> None:
     assert imports_code(name) == (name == "python")
 
 
-def test_names_of_specs_lead_back() -> None:
+def test_spec_names_find_their_task() -> None:
     """Import paths have colons themselves; variants have options."""
     for text, name, variant in (
         ("mpe/simple_spread:mpe2", "mpe/simple_spread", "mpe2"),

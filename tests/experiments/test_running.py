@@ -70,7 +70,7 @@ def test_finished_cells_are_skipped_and_failed_ones_repeated(grid: Grid) -> None
     assert any("FAILED" in line for line in display.lines)
 
 
-def test_a_folder_with_another_run_is_refused(grid: Grid) -> None:
+def test_a_folder_with_another_run_is_rejected(grid: Grid) -> None:
     """Finished or not; only the length of training may differ."""
     out, cells, _ = grid
     config = cells[0].config

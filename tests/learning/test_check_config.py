@@ -46,7 +46,7 @@ TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=1)
     ],
     ids=str,
 )
-def test_refuses(changes: dict[str, Any], fragments: list[str]) -> None:
+def test_rejects(changes: dict[str, Any], fragments: list[str]) -> None:
     """The message says what was wrong and what is allowed."""
     with pytest.raises(ValueError) as caught:
         Setup(SPEC, TINY.replace(**changes))
@@ -65,7 +65,7 @@ def test_refuses(changes: dict[str, Any], fragments: list[str]) -> None:
     ],
     ids=str,
 )
-def test_refuses_rows_that_cannot_work(changes: dict[str, Any], fragments: str) -> None:
+def test_rejects_rows_that_cannot_work(changes: dict[str, Any], fragments: str) -> None:
     """The same for a custom row."""
     row = dataclasses.replace(ALGORITHMS["fp3o"])
     for name, value in changes.items():
@@ -75,7 +75,7 @@ def test_refuses_rows_that_cannot_work(changes: dict[str, Any], fragments: str) 
         Setup(SPEC, TINY.replace(algorithm=row))
 
 
-def test_refuses_unknown_probe_and_wrong_batch() -> None:
+def test_rejects_unknown_probe_and_wrong_batch() -> None:
     """Names of tasks and sizes of batches."""
     with pytest.raises(ValueError, match="did you mean 'memory'"):
         probe("memry")

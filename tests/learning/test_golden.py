@@ -182,7 +182,7 @@ def test_gradients_by_hand_equal_finite_differences(case: Case) -> None:
 # What chance decides -----------------------------------------------------------------------------
 
 
-def test_semi_greedy_order_takes_the_largest_score_left_at_every_other_place() -> None:
+def test_semi_greedy_order_takes_the_largest_remaining_score_every_other_time() -> None:
     score = np.array([0.3, 2.0, 0.1, 1.5, 0.7, 1.1])
     orders = [
         ORDERS["semi_greedy"](jax.random.key(k), jnp.asarray(score)).tolist() for k in range(30)

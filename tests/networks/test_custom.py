@@ -117,7 +117,7 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_strangers_policy_imports_nothing(tmp_path: Path) -> None:
+def test_an_untrusted_policy_imports_nothing(tmp_path: Path) -> None:
     """A policy folder may name any module as its task; without its run it is not imported."""
     (tmp_path / "trap.py").write_text("raise SystemExit('sprung')")
     spec = dataclasses.replace(get_task("probe/credit").spec(), name="python/trap.game")
@@ -149,7 +149,7 @@ def test_networks_are_checked(wrong: str, message: str, monkeypatch: pytest.Monk
         Setup(get_task("probe/credit").spec(), config)
 
 
-def test_names_that_are_no_networks() -> None:
+def test_names_that_are_not_networks() -> None:
     spec = get_task("probe/credit").spec()
     for name, message in (
         ("mlp_gruu", "did you mean 'mlp_gru'"),

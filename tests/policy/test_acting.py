@@ -33,7 +33,7 @@ from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("gru_size", [0, 4])
 @pytest.mark.parametrize("sharing", ["full", "partial", "none", "custom"])
-def test_acts_like_the_engine(
+def test_acts_like_the_jax_policy(
     sharing: str, gru_size: int, space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same actions, distributions and hidden states over steps with masks and new episodes."""
@@ -100,7 +100,7 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
         assert all(len(layer.weight) == 1 for _, layer in own_network._hidden)
 
 
-def test_the_words_are_the_engines() -> None:
+def test_constants_equal_those_of_the_jax_policy() -> None:
     """The NumPy side cannot import the engine's tables, so they are compared here."""
     assert {*ACTIVATIONS} == ACTIVATION_NAMES and {*STD_PARAM_INIT} == STD_PARAM_NAMES
     assert team._MASKED_LOGIT == MASKED_LOGIT

@@ -17,7 +17,7 @@ from fp3o.policy.card import CARD, WEIGHTS
 from fp3o.policy.export import read_actor, write_policy
 
 
-def test_what_a_folder_says(tmp_path: Path) -> None:
+def test_content_of_a_folder(tmp_path: Path) -> None:
     """The card comes back whole: task, value normaliser and provenance, as far as JSON goes."""
     setup, rows = make_actor("partial", 0, "box")
     norm = ValueNorm(jnp.asarray([2.0]), jnp.asarray([8.0]), jnp.asarray([1.0]))
@@ -73,7 +73,7 @@ def test_saving_replaces_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert Policy.load(folder)
 
 
-def test_a_mixture_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_mixed_files_are_rejected(folder: Path, tmp_path: Path) -> None:
     """The weights of one policy do not go with the card of another."""
     setup, rows = make_actor("partial", 4, "discrete")
     write_policy(tmp_path / "other", setup, tuple(2.0 * row for row in rows), {})

@@ -49,7 +49,7 @@ def test_names_are_translated() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3])
-def test_other_formats_are_refused(number: int, tmp_path: Path) -> None:
+def test_other_formats_are_rejected(number: int, tmp_path: Path) -> None:
     """A newer format, or none that ever was, is named with the formats that can be read."""
     folder = Path(shutil.copytree(FIXTURES / "discrete", tmp_path / "policy"))
     card = json.loads((folder / CARD).read_text())
@@ -59,7 +59,7 @@ def test_other_formats_are_refused(number: int, tmp_path: Path) -> None:
         Policy.load(folder)
 
 
-def test_mixed_names_are_refused(tmp_path: Path) -> None:
+def test_mixed_names_are_rejected(tmp_path: Path) -> None:
     """A card of format 1 with a key of format 2 is damaged."""
     folder = Path(shutil.copytree(FIXTURES / "discrete", tmp_path / "policy"))
     card = json.loads((folder / CARD).read_text())

@@ -50,7 +50,7 @@ def test_by_hand_with_different_numbers_of_seeds() -> None:
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
-def test_order_of_seeds_and_tasks_means_nothing(name: str) -> None:
+def test_order_of_seeds_and_tasks_does_not_matter(name: str) -> None:
     aggregate = AGGREGATES[name]
     there, back = aggregate(OURS), aggregate([scores[::-1] for scores in OURS[::-1]])
     assert near(back, there[:3])
@@ -72,7 +72,7 @@ def test_one_task_is_the_plain_statistic() -> None:
         assert many.task_median([scores]) == many.task_mean([scores])
 
 
-def test_seeds_are_drawn_inside_of_their_task() -> None:
+def test_seeds_are_resampled_within_their_task() -> None:
     tasks = [np.full(4, 0.2), np.full(5, 0.4), np.full(3, 1.5)]  # nothing varies inside
     for interval in many.aggregate_scores(tasks):
         np.testing.assert_allclose(interval[1:3], interval.centre)
@@ -86,7 +86,7 @@ def test_a_task_with_one_seed_has_no_interval() -> None:
     assert profile.centre.tolist() == [1, 0] and np.isnan(profile.low).all()
 
 
-def test_missing_seeds_are_left_out_and_missing_tasks_refused() -> None:
+def test_missing_seeds_are_left_out_and_missing_tasks_rejected() -> None:
     holed = [np.append(scores, np.nan) for scores in OURS]
     assert many.aggregate_scores(holed) == many.aggregate_scores(OURS)
     with pytest.raises(ValueError, match="no score of task 1"):

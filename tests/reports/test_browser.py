@@ -103,7 +103,7 @@ def test_filters_and_names_hide_runs(browser: Browser, page: Path) -> None:
     assert browser.complaints() == []
 
 
-def test_pointing_tells_the_values_of_the_runs(browser: Browser, page: Path) -> None:
+def test_pointing_shows_the_values_of_the_runs(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.mouse("mouseMoved", *spot(browser, 0, 0.8))
     browser.wait(f"{TIPS}.length === 1")

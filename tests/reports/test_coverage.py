@@ -34,7 +34,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 10])
-def test_student_intervals_keep_their_promise_with_few_seeds(seeds: int) -> None:
+def test_student_coverage_is_as_stated_with_few_seeds(seeds: int) -> None:
     trials = 100_000
     _, low, high = stats.mean_band(np.random.default_rng(2).normal(size=(seeds, trials)))
     error = (0.95 * 0.05 / trials) ** 0.5
@@ -46,7 +46,7 @@ def test_student_intervals_keep_their_promise_with_few_seeds(seeds: int) -> None
     ("aggregate", "tasks", "seeds"),
     [(many.task_iqm, 1, 20), (many.task_iqm, 4, 20), (many.task_mean, 1, 100)],
 )
-def test_bootstraps_keep_their_promise_with_many_seeds(
+def test_bootstrap_coverage_is_as_stated_with_many_seeds(
     aggregate: Aggregate, tasks: int, seeds: int
 ) -> None:
     assert coverage(aggregate, tasks, seeds) == pytest.approx(0.95, abs=allowance(0.95))

@@ -66,7 +66,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
         write_experiment_page(full(figures=[picture("../x")]), tmp_path)
 
 
-def test_words_are_plain_bold_or_code() -> None:
+def test_inline_text_is_plain_bold_or_code() -> None:
     assert list(inline_spans("a **b c** `d_e` f")) == [
         ("plain", "a "), ("bold", "b c"), ("plain", " "), ("code", "d_e"), ("plain", " f"),
     ]  # fmt: skip
@@ -149,7 +149,7 @@ def test_the_markdown_page_has_all_of_it_and_no_html() -> None:
     assert "- 8m-full" in lines
 
 
-def test_markdown_signs_come_out_as_they_are() -> None:
+def test_markdown_special_characters_are_literal() -> None:
     assert markdown.escape_markdown("a_b _c_ *d* [e] `f` g|h \\") == (
         r"a_b \_c\_ \*d\* \[e\] \`f\` g\|h \\"
     )
@@ -165,7 +165,7 @@ def test_markdown_signs_come_out_as_they_are() -> None:
 # LaTeX ---------------------------------------------------------------------------------------
 
 
-def test_latex_signs_are_escaped() -> None:
+def test_latex_special_characters_are_escaped() -> None:
     assert tex.escape_latex("a_b & 5 % ± 3 – #$^~{}") == (
         r"a\_b \& 5 \% $\pm$ 3 -- \#\$\textasciicircum{}\textasciitilde{}\{\}"
     )

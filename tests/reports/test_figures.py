@@ -108,7 +108,7 @@ def test_runs_without_a_finished_episode_show_a_dash(tmp_path: Path) -> None:
     assert "MAPPO · partial" in summary_text([some, none])
 
 
-def test_files_are_repeatable_and_global_state_is_left_alone(tmp_path: Path) -> None:
+def test_files_are_reproducible_and_global_state_is_unchanged(tmp_path: Path) -> None:
     part = scores_by_task(read_runs([make(tmp_path / "run")]))[0]
     figures = [draw.scores_figure(part) for _ in range(2)]
     before = inline_svg(figures[1], "x")  # does not depend on what was saved before

@@ -34,7 +34,7 @@ def test_interquartile_mean_drops_a_quarter_at_each_end() -> None:
     assert stats.iqm(values) == pytest.approx(scipy.stats.trim_mean(values, 0.25))
 
 
-def test_bootstrap_is_repeatable_stratified_and_near_the_normal_interval() -> None:
+def test_bootstrap_is_reproducible_stratified_and_near_the_normal_interval() -> None:
     values = np.random.default_rng(1).normal(size=400)
     interval = stats.bootstrap_mean(values)
     assert interval == stats.bootstrap_mean(values)

@@ -55,7 +55,7 @@ def test_export_is_what_marl_eval_reads(tmp_path: Path) -> None:
     assert list(algorithms["MAPPO · partial"]) == ["seed_0", "seed_1"]
 
 
-def test_export_tells_wins_as_shares_and_the_variant(tmp_path: Path) -> None:
+def test_export_has_wins_as_shares_and_the_variant(tmp_path: Path) -> None:
     path = make(tmp_path / "run", wins=True, task="smac/3m", variant="paper")
     seed = marl_eval(read_runs([path]))["smac"]["3m (paper)"]["FP3O · partial"]["seed_0"]
     assert "win_rate" not in seed["step_1"]  # no battle had ended

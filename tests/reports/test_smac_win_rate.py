@@ -18,7 +18,7 @@ def test_smac_win_rate_by_hand() -> None:
     assert found.pooled_deviation == pytest.approx((pooled / 29) ** 0.5)
 
 
-def test_smac_win_rate_sees_only_the_end_and_no_order_of_seeds() -> None:
+def test_smac_win_rate_depends_on_last_evaluations_only() -> None:
     values = np.random.default_rng(4).integers(0, 33, (5, 40)) / 32
     found = stats.smac_win_rate(values)
     assert found == stats.smac_win_rate(values[::-1])

@@ -52,7 +52,7 @@ def test_command_line(finished: Run, tmp_path: Path, capsys: Any) -> None:
         (["experiment", "mpe-tabel"], "did you mean 'mpe-table'"),
     ],
 )
-def test_mistakes_are_explained(
+def test_user_errors_are_explained(
     words: list[str], message: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line that says what was wrong, no trace, and nothing left behind."""
@@ -72,7 +72,7 @@ def test_wrong_options_are_explained(capsys: Any) -> None:
     assert "--steps" in capsys.readouterr().err
 
 
-def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_options_reach_the_run_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A file changes the preset, the command line changes the file."""
     seen: list[Any] = []
 

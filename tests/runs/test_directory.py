@@ -29,7 +29,7 @@ def arrays(number: float) -> dict[str, np.ndarray]:
     return {"weight": np.full((3, 2), number, np.float32), "flag": np.array([True, False])}
 
 
-def test_trees_come_back() -> None:
+def test_trees_round_trip() -> None:
     """Random keys, numbers of all kinds and host arrays, bit for bit; other shapes are refused."""
     tree = {
         "key": jax.random.split(jax.random.key(3), 2),
@@ -60,7 +60,7 @@ def test_the_last_few_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["torn", "flipped", "empty", "header", "digest"])
-def test_damaged_checkpoints_are_passed_over(tmp_path: Path, damage: str) -> None:
+def test_damaged_checkpoints_are_skipped(tmp_path: Path, damage: str) -> None:
     """The one before is used, with a warning that names the file."""
     run = directory(tmp_path)
     run.save(Checkpoint(1, 7, arrays(1)), keep=3)
@@ -83,7 +83,7 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path, damage: str) -> Non
     assert newest.iteration == 1
 
 
-def test_no_whole_checkpoint(tmp_path: Path) -> None:
+def test_no_intact_checkpoint(tmp_path: Path) -> None:
     """Nothing to go on from yet is no error; that everything is damaged is one, and is said."""
     run = directory(tmp_path)
     assert run.newest() is None
@@ -121,7 +121,7 @@ def test_one_writer(tmp_path: Path) -> None:
     assert ask() == ""
 
 
-def test_directories_in_use_are_refused(tmp_path: Path) -> None:
+def test_directories_in_use_are_rejected(tmp_path: Path) -> None:
     """A run is not overwritten, nor is anything else; a file is no directory."""
     run = directory(tmp_path)
     run.unlock()

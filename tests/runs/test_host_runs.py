@@ -61,7 +61,7 @@ def host_program(num_seeds: int | None) -> Program:
 
 
 @pytest.mark.parametrize("num_seeds", [None, 2])
-def test_a_state_saved_in_mid_episode_goes_on_exactly(num_seeds: int | None) -> None:
+def test_a_state_saved_in_mid_episode_continues_exactly(num_seeds: int | None) -> None:
     """Through a checkpoint into a new program: everything after it is the same, bit by bit."""
     program, other = host_program(num_seeds), host_program(num_seeds)
     state = program.init(3)
@@ -76,7 +76,7 @@ def test_a_state_saved_in_mid_episode_goes_on_exactly(num_seeds: int | None) -> 
         assert np.array_equal(one, two)
 
 
-def test_iterating_leaves_the_old_state_good() -> None:
+def test_iterating_leaves_the_old_state_valid() -> None:
     """The simulations are values: the same state gives the same next one, whatever came between."""
     program = host_program(None)
     state = program.init(0)

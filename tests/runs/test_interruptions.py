@@ -19,7 +19,7 @@ from fp3o.runs.run import Run
 
 
 @pytest.mark.usefixtures("without_report")
-def test_damage_costs_only_what_came_after(
+def test_a_damaged_checkpoint_loses_only_later_steps(
     tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A torn newest checkpoint: a warning, the one before, and the same end."""
@@ -51,7 +51,7 @@ class _Stop:
         return next(self._answers)
 
 
-def test_killed_runs_go_on_exactly(tmp_path: Path) -> None:
+def test_killed_runs_resume_exactly(tmp_path: Path) -> None:
     """SIGKILL at random moments, and the result is that of a run nobody touched, bit for bit."""
     env, steps = environment(tmp_path / "cache"), 48 * 30
     whole(tmp_path / "whole", TASK, steps, env)
@@ -60,7 +60,7 @@ def test_killed_runs_go_on_exactly(tmp_path: Path) -> None:
     assert differences(tmp_path / "whole", tmp_path / "killed") == []
 
 
-def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     """Ctrl-C: a checkpoint, the command to resume, exit status 130."""
     out = tmp_path / "run"
     words = [sys.executable, "-m", "fp3o", "train", TASK, "--algorithm", "mappo", "--steps", "1e8"]

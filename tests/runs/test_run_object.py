@@ -120,7 +120,7 @@ def test_format_1_is_not_resumed(tmp_path: Path) -> None:
         read_checkpoint(path / "checkpoints" / "000000003.safetensors")
 
 
-def test_a_newer_format_is_refused(run: fp3o.Run, tmp_path: Path) -> None:
+def test_a_newer_format_is_rejected(run: fp3o.Run, tmp_path: Path) -> None:
     """The message says to update."""
     path = Path(shutil.copytree(run.path, tmp_path / "run"))
     text = (path / "config.json").read_text().replace('"format": 2', '"format": 3')

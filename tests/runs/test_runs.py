@@ -40,7 +40,7 @@ def test_the_run_directory(finished: Run) -> None:
         assert policy.card.spec.name == TASK
 
 
-def test_a_finished_run_is_left_alone(finished: Run) -> None:
+def test_a_finished_run_is_unchanged(finished: Run) -> None:
     """Resuming it changes nothing; beginning another one there is refused."""
     before = (finished.path / "metrics.jsonl").read_bytes()
     again = fp3o.resume(finished.path, progress="quiet")
@@ -87,7 +87,7 @@ def test_videos(tmp_path: Path, capsys: Any) -> None:
 
 
 @pytest.mark.usefixtures("without_report")
-def test_steps_can_be_raised(tmp_path: Path, finished: Run) -> None:
+def test_steps_can_be_increased(tmp_path: Path, finished: Run) -> None:
     """Going on further equals having gone that far at once."""
     short = fp3o.train(TASK, out=tmp_path / "short", **{**SMALL, "steps": 24 * 4})
     longer = fp3o.resume(short.path, steps=24 * 6, progress="quiet")

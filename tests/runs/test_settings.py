@@ -91,7 +91,7 @@ def test_presets_hold_the_published_numbers() -> None:
         ({"actor_lr": -1}, "actor_lr"),
     ],
 )
-def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+def test_bad_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     """What was wrong, what is allowed, what was probably meant."""
     with pytest.raises(ValueError, match=message):
         RunConfig.from_preset("mpe/simple_reference").with_settings(settings).check()

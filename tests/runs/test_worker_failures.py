@@ -28,7 +28,7 @@ def counting(folder: Path, *failures: str, on_failure: str = "replace") -> dict[
 
 
 @pytest.mark.usefixtures("without_report")
-def test_losses_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Killed, asleep for ever, NaN, wrong shape: training goes on, also later, and reports it."""
     task = counting(tmp_path / "failures", "kill", "hang", "nan", "shape")
     settings = {**SMALL, "progress": "plain"}

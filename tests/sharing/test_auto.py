@@ -72,7 +72,7 @@ def test_unequal_choices_are_unequal_agents() -> None:
     assert auto_sharing(env, 100) == (0, 1, 0, 1)
 
 
-def test_too_little_play_is_refused() -> None:
+def test_too_few_random_steps_are_rejected() -> None:
     """Agents that die at once cannot be compared."""
     with pytest.raises(ValueError, match="alive for only 16 random steps"):
         effect_differences(VmapEnv(Walkers((1.0,) * 4, life=1), 16), 20)
@@ -116,7 +116,7 @@ def test_unit_types(name: str, groups: tuple[int, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_a_battle_is_trained_with_groups_it_found(
+def test_a_battle_is_trained_with_estimated_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's settings hold the map."""
@@ -130,7 +130,7 @@ def test_a_battle_is_trained_with_groups_it_found(
     assert settings["sharing"] == [0, 0, 0, 1, 1, 1, 1, 1]
 
 
-def test_a_run_finds_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_estimates_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The groups are estimated before training and stored with the settings."""
     monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(

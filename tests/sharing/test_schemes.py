@@ -59,7 +59,7 @@ def test_sharings_are_read(text: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["[0,0", 3, ""])
-def test_unreadable_sharings_are_refused(value: Any) -> None:
+def test_unreadable_sharings_are_rejected(value: Any) -> None:
     with pytest.raises(SettingError, match="critic_sharing"):
         parse_sharing(value, "critic_sharing")
 

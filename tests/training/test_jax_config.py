@@ -20,6 +20,6 @@ assert not changed, changed
 """
 
 
-def test_imports_leave_jax_alone() -> None:
+def test_imports_do_not_configure_jax() -> None:
     run = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -170,7 +170,7 @@ def test_keeping_fails_even_when_condition_and_constraint_hold() -> None:
     assert 1 <= fell.sum() <= 50
 
 
-def test_certifying_is_monotone_over_iterations() -> None:
+def test_reverting_is_monotone_over_iterations() -> None:
     """T4 and T5 repeated: J never falls along six "certify" iterations with the true C."""
     _, game, policies = two_by_two_games(seed=18, count=300)
     returns = [objective(game, policies)]

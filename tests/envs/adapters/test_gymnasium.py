@@ -66,7 +66,7 @@ def test_equals_the_raw_environments(name: str, steps: int) -> None:
     assert (name[0] == "C", name[0] == "P") in kinds  # CartPole falls, Pendulum is cut
 
 
-def test_a_time_limit_is_a_cut() -> None:
+def test_a_time_limit_truncates() -> None:
     """Also where an option sets it; the value of the last observation follows."""
     env = make_env("CartPole-v1", "default:env.max_episode_steps=5")
     assert env.spec.name == "gymnasium/CartPole-v1:default:env.max_episode_steps=5"
@@ -94,7 +94,7 @@ def test_choices_and_masks(name: str) -> None:
     assert now.action_mask.all() == (name != "Taxi-v4")  # whose info has a mask
 
 
-def test_goes_on_from_an_old_state_as_far_as_it_can() -> None:
+def test_continues_from_an_old_state_as_far_as_possible() -> None:
     """Episodes that have just begun begin again alike, others are cut."""
     batch = make_env("CartPole-v1").vectorise(2)
     first, _ = batch.reset(KEY)
@@ -110,7 +110,7 @@ def test_goes_on_from_an_old_state_as_far_as_it_can() -> None:
     batch.close()
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_environments_are_rejected() -> None:
     assert isinstance(make_env("Pendulum-v1").spec.actions, Box)
     for name, variant, answer in (
         ("CartPol-v1", "default", "CartPole"), ("CartPole-v1", "default:env.g=1", "cannot be"),

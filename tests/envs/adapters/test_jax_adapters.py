@@ -62,7 +62,7 @@ def test_returns_are_those_of_one_agent(name: str) -> None:
     assert sizes == [1, 1 if name == "Cleaner-v0" else env.spec.num_agents, 1]
 
 
-def test_unknown_words_tell() -> None:
+def test_unknown_names_suggest_known_ones() -> None:
     for task, answer in {
         lambda: jaxmarl.make_env("MPE_simple_spred_v3").spec: "MPE_simple_spread_v3",
         lambda: jaxmarl.make_env("switch_riddle", "default:rewards=sum"): "'reward'",

@@ -56,7 +56,7 @@ def test_particles_equal_jaxmarl_by_hand() -> None:
     assert [i for i, cut in enumerate(cuts) if cut] == [25, 51]
 
 
-def test_battles_have_masks_and_dead() -> None:
+def test_battles_have_masks_and_dead_agents() -> None:
     """SMAX: available choices, dead agents, the world state; who wins gets the bonus."""
     task = jaxmarl.make_env("HeuristicEnemySMAX", "default:env.num_allies=2,env.num_enemies=1")
     spec, env, batch = task.spec, task.env, VmapEnv(task, 4)
@@ -84,7 +84,7 @@ def test_battles_have_masks_and_dead() -> None:
     assert won.any() and (won == now.episode_metrics[..., 0]).all() and now.terminated[won].all()
 
 
-def test_a_riddle_is_over_or_cut() -> None:
+def test_a_riddle_terminates_or_is_truncated() -> None:
     """At the limit an episode is truncated, unless an agent ends it in that step."""
     task = jaxmarl.make_env("switch_riddle", "default:reward=own")
     step, limit = jax.jit(task.step), task.env.max_steps
@@ -98,7 +98,7 @@ def test_a_riddle_is_over_or_cut() -> None:
         assert bool(reward.any()) == (last == 2)
 
 
-def test_unequal_agents_of_an_environment_of_ones_own() -> None:
+def test_unequal_agents_of_a_custom_environment() -> None:
     """Padding, one-hots, sub-actions, masks, world states, deaths, truncation, metrics."""
     task = jaxmarl.JaxMarl("mine", "own", ("found",), made=Unequal())
     spec = task.spec
@@ -146,6 +146,6 @@ def test_other_jaxmarl_environments_fit(name: str) -> None:
     fits(jaxmarl.make_env(name))
 
 
-def test_only_some_of_jaxmarl_has_pictures() -> None:
+def test_only_some_of_jaxmarl_can_be_rendered() -> None:
     assert get_task("jaxmarl/MPE_simple_spread_v3").renderable()
     assert not get_task("jaxmarl/switch_riddle").renderable()

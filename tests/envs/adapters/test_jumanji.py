@@ -60,7 +60,7 @@ def test_equals_jumanji_by_hand(name: str) -> None:
     assert ends[7] == (not forages, forages)
 
 
-def test_connected_agents_are_dead_until_the_end() -> None:
+def test_connected_agents_count_as_dead_until_the_end() -> None:
     """Connector: who is connected or blocked has no discount left; with all of them it is over."""
     task = jumanji.make_env(
         "Connector-v3",
@@ -82,7 +82,7 @@ def test_connected_agents_are_dead_until_the_end() -> None:
     assert 0 <= task.episode_metrics(state)[0] <= 1
 
 
-def test_the_grid_of_ten_is_not_ten_rows() -> None:
+def test_fields_of_agents_are_declared_not_guessed() -> None:
     """Ten agents on ten rows: what is whose is said, not guessed."""
     assert jumanji.make_env("Connector-v3").spec.obs_size == 101
     assert [name.partition("-")[0] for name in jumanji_library.jumanji_names()] == sorted(
@@ -100,7 +100,7 @@ def test_other_jumanji_environments_fit(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["LevelBasedForaging-v0", "MultiCVRP-v0", "SearchAndRescue-v0"])
-def test_pictures_of_other_jumanji_environments(name: str) -> None:
+def test_images_of_other_jumanji_environments(name: str) -> None:
     batch = VmapEnv(jumanji.make_env(name), 1)
     state, _ = batch.reset(jax.random.key(0))
     drawn = batch.render(state, "now")

@@ -14,7 +14,7 @@ from fp3o.envs.adapters.pettingzoo_worker import episode_seed
 from fp3o.envs.workers.protocol import WorkerPoolError
 
 
-def test_agents_that_leave_and_come() -> None:
+def test_agents_that_leave_and_join() -> None:
     """The absent show zeros and may only do nothing; nobody is asked what they do."""
     team = {**TWO, "a_2": (vector(1), spaces.Discrete(2))}
     late = {"a_2": np.array([30.0])}

@@ -70,7 +70,7 @@ def test_failures_in_this_process(answer: Any, words: str) -> None:
     assert not now.truncated.any()
 
 
-def test_first_looks_find_faults() -> None:
+def test_resets_are_checked_against_the_spaces() -> None:
     """What a reset shows is held against the spaces before anything is trained."""
     for frame, words in (
         ({"obs": {"a_0": [1.0]}}, "'a_1' is present and has no observation"),
@@ -85,7 +85,7 @@ def test_first_looks_find_faults() -> None:
         _ = scripted(team, [{"obs": {"a_0": [1.0], "a_1": 2}}])[0].spec
 
 
-def test_things_that_are_no_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong paths, arguments, options and objects say what to do."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "needy_zoo.py").write_text("import pettingzoo\nparallel_env = None\n")

@@ -18,7 +18,7 @@ from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.errors import UserError
 
 
-def test_pictures() -> None:
+def test_images() -> None:
     """Of a single environment in this process that draws one; the last one of what has passed."""
     pytest.importorskip("pygame")
     env = PettingZoo(SPREAD, render_mode="rgb_array").vectorise(1)
@@ -38,7 +38,7 @@ def test_pictures() -> None:
     assert isinstance(plain.vectorise(1), PooledVecEnv)
 
 
-def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environments_that_cannot_be_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, or an error that says what drawing needs; without a screen, that is set."""
 
     class Blind(Scripted):

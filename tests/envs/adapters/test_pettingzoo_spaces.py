@@ -127,7 +127,7 @@ IMAGE = spaces.Box(0, 255, (8, 8, 3), np.uint8)
         ((vector(1), vector(2, 1.0)), "agent 'b' has .*Box.* agent 'a_0' of Discrete.* all"),
     ],
 )
-def test_spaces_that_are_refused(own: Any, words: str) -> None:
+def test_unsupported_spaces_are_rejected(own: Any, words: str) -> None:
     """With the agent, its space, and what is supported."""
     task, _ = scripted({**TWO, "b": own}, [{"obs": seen(0, 0)}])
     with pytest.raises(ValueError, match=words) as error:

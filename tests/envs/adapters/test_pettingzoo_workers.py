@@ -27,7 +27,7 @@ from fp3o.envs.workers.worker import MAX_OUTPUT, Worker
 QUICK = Timeouts(reset=30, step=1.5)
 
 
-def test_workers_play_the_same() -> None:
+def test_workers_run_the_same_episodes() -> None:
     """As in this process, bit by bit, and again for the same key."""
     here, there = (PettingZoo(SPREAD, {"N": 2}, workers=number).vectorise(2) for number in (0, 1))
     keys = jax.random.split(KEY, 2)
@@ -122,7 +122,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="coun
 
 
 @needs_proc
-def test_restarts_leave_nothing_open(tmp_path: Path) -> None:
+def test_restarts_leave_no_open_files(tmp_path: Path) -> None:
     """Pipes and files of the workers that failed are closed."""
     before = open_files()
     env = restart(tmp_path, 8)
@@ -163,7 +163,7 @@ def test_printing_is_bounded(tmp_path: Path) -> None:
     env.close()
 
 
-def test_places_need_no_jax() -> None:
+def test_workers_need_no_jax() -> None:
     """Workers start in a moment."""
     program = "import sys, fp3o.envs.adapters.pettingzoo_worker as _; print(*sys.modules)"
     asked = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -83,7 +83,7 @@ def test_trained_resumed_and_evaluated(module: str, tmp_path: Path) -> None:
     assert fp3o.check_env(f"python:{module}:Guess", steps=20).ok
 
 
-def test_what_is_no_environment_is_refused(module: str) -> None:
+def test_objects_that_are_not_environments_are_rejected(module: str) -> None:
     """With what it lacks."""
     assert get_task(f"python:{module}:ready").env().spec.name == f"python/{module}.ready"
     for name, message in (
@@ -144,6 +144,6 @@ def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
     assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
 
 
-def test_objects_that_are_no_tasks() -> None:
+def test_objects_that_are_not_tasks() -> None:
     with pytest.raises(ValueError, match="not an environment"):
         fp3o.train(3, **SMALL)

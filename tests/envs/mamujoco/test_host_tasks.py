@@ -42,7 +42,7 @@ def test_names_and_presets() -> None:
         get_task(TASK).spec("frama")
 
 
-def test_an_error_in_a_step_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_step_leaves_the_state_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever happens in the middle of a step, the same state gives the same next one."""
     env: Any = get_task(TASK).vec_env("paper", 2)
     state, _ = env.reset(jax.random.key(0))
@@ -58,7 +58,7 @@ def test_an_error_in_a_step_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.array_equal(found.obs, wanted.obs)
 
 
-def test_keys_of_any_kind_tell_environments_apart() -> None:
+def test_keys_of_any_kind_distinguish_environments() -> None:
     """Random numbers of another implementation are longer; every environment has its own stream."""
     env: Any = get_task(TASK).vec_env("paper", 4)
     for kind in ("threefry2x32", "rbg"):

@@ -156,7 +156,7 @@ def test_a_diverged_simulation_ends_without_reward() -> None:
 @pytest.mark.parametrize(
     ("name", "variant"), [("Ant-2x4", "paper"), ("Humanoid-9p8", "farama"), ("Pusher-3p", "farama")]
 )
-def test_other_bodies_are_refused(name: str, variant: str) -> None:
+def test_other_bodies_are_rejected(name: str, variant: str) -> None:
     """The message names the bodies that work."""
     with pytest.raises(ValueError, match=r"does not run on MJX.*HalfCheetah, Hopper"):
         MjxEnv(body_task(name, variant))

@@ -151,7 +151,7 @@ def test_default_options_are_not_written() -> None:
         ("ManyagentSwimmer-1x1", "paper", r"at least 2 segments, got 1"),
     ],
 )
-def test_unknown_names_are_refused(name: str, variant: str, message: str) -> None:
+def test_unknown_names_are_rejected(name: str, variant: str, message: str) -> None:
     """With the nearest match."""
     with pytest.raises(ValueError, match=message):
         body_task(name, variant)

@@ -170,7 +170,7 @@ def test_reset_draws(env: ParticleEnv) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_words_are_heard_one_observation_later(variant: str) -> None:
+def test_messages_are_observed_one_step_later(variant: str) -> None:
     """By the other agent only, until something else is said; the silent are not heard at all."""
     env = particle_env("simple_reference", variant)
     state, still = env.reset(KEY), jnp.zeros(2, int)
@@ -188,7 +188,7 @@ def test_words_are_heard_one_observation_later(variant: str) -> None:
     assert (before[0] == after[0]).all()
 
 
-def test_agents_on_one_spot_do_no_harm() -> None:
+def test_agents_at_the_same_position_do_not_push_each_other() -> None:
     """Where the original divides by zero, agents just do not push each other."""
     env = particle_env("simple_spread")
     state = begin([[0.1, 0.2]] * 3, [[0.0, 0.0]] * 3, [NONE] * 3)
@@ -196,7 +196,7 @@ def test_agents_on_one_spot_do_no_harm() -> None:
     assert jnp.isfinite(new.position).all() and jnp.isfinite(reward).all()
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_rejected() -> None:
     """With what was probably meant."""
     with pytest.raises(ValueError, match=r"did you mean 'simple_spread'.*simple_reference"):
         particle_env("simple_spred")

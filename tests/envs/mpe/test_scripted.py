@@ -105,7 +105,7 @@ def test_random_actions_are_available_and_uniform(env: ParticleEnv) -> None:
 
 
 @pytest.mark.parametrize("env", ENVS, ids=named)
-def test_blind_agents_stay_where_they_want_to_be(env: ParticleEnv) -> None:
+def test_blind_agents_stay_at_their_targets(env: ParticleEnv) -> None:
     """At the centre of the landmarks, or on the triangle, whoever stands at which corner."""
     state = env.reset(KEY)
     centre = jnp.tile(state.landmarks.mean(0), (len(env.agent_types), 1))

@@ -119,7 +119,7 @@ def test_endings_by_hand(name: str) -> None:
         assert (found.over[episode, 0], found.late[episode, 0]) == (over, late), what
 
 
-def test_stalkers_and_zealots_are_exchanged() -> None:
+def test_stalkers_and_zealots_are_swapped() -> None:
     """A stalker is the first type among allies and the second among enemies."""
     state = record("3s5z").observations["smac"].state[opening_at("3s5z", 0), 0, 0]
     allies, enemies = state[: 8 * 7].reshape(8, 7), state[8 * 7 :][: 8 * 6].reshape(8, 6)

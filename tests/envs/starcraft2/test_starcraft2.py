@@ -158,7 +158,9 @@ def test_seeds_differ(installed: Path) -> None:
     assert env.env_seed(words[1], 2) == seeds[-1]
 
 
-def test_what_is_missing(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_requirements(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Errors and the doctor say what to install; names are checked first."""
     (found,) = doctor._starcraft()
     assert found.ok and not found.required and "1 maps" in found.detail

@@ -21,7 +21,7 @@ SETTINGS = {
 """Those of the preset `decided`, but for the decided start."""
 
 
-def test_matrix_games_pay_what_they_say() -> None:
+def test_matrix_games_have_the_stated_rewards() -> None:
     for game in MATRIX_GAMES.values():
         state = game.reset(jax.random.key(0))
         for a, row in enumerate(game.payoff):
@@ -63,9 +63,7 @@ def test_the_best_of_eight_seeds_is_the_best_pair(
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["fp3o", "mappo"])
 @pytest.mark.parametrize(("name", "most"), [("climbing", 7), ("penalty", 2)])
-def test_from_equal_chances_only_the_safe_pair_is_found(
-    name: str, most: int, algorithm: str
-) -> None:
+def test_uniform_policies_learn_only_the_safe_pair(name: str, most: int, algorithm: str) -> None:
     """What these games are known for: the best pair is out of reach of careful steps."""
     config = Config(algorithm=algorithm).replace(**SETTINGS)
     program = Program(VmapEnv(matrix_game(name), config.num_envs), config, num_seeds=8)

@@ -80,7 +80,7 @@ def test_failures_in_resets(monkeypatch: pytest.MonkeyPatch) -> None:
     env.close()
 
 
-def test_one_that_always_fails(traces: Path) -> None:
+def test_a_worker_that_always_fails(traces: Path) -> None:
     """Three restarts in succession, then an error that says what happened and what to do."""
     made = pool(("", ""), ("exit", 1))
     plan_of(made).update({FAR + i: ("exit", 1) for i in range(10)})
@@ -97,7 +97,7 @@ def test_one_that_always_fails(traces: Path) -> None:
     assert gone(traces)
 
 
-def test_a_finished_step_forgives(traces: Path) -> None:
+def test_a_completed_step_resets_the_failure_count(traces: Path) -> None:
     """Only failures in succession count; a worker killed from outside is replaced like others."""
     made = pool(("exit", 2), timeouts=QUICK._replace(restarts=1))
     plan_of(made).update(dict.fromkeys(range(3), ("exit", 2)))
@@ -115,7 +115,7 @@ def test_a_finished_step_forgives(traces: Path) -> None:
     assert made.failures == FailureCounts(crashed=4, restarts=4, lost_steps=4)
 
 
-def test_nobody_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers end with their pool, also one that does not close, and with a killed parent."""
     monkeypatch.setattr(pools, "CLOSE_SECONDS", 0.5)
     made = pool(("stay", ""), ("", ""))

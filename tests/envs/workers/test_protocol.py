@@ -14,7 +14,7 @@ from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, SharedBuffer
 
 
 @pytest.mark.parametrize("failure", ["shape", "dtype", "nan", "list", "short", "text"])
-def test_nonsense_is_found(failure: str) -> None:
+def test_invalid_replies_are_detected(failure: str) -> None:
     """Anything but finite arrays of the right shapes and types."""
     good = Counting(FailingEnvs({}), 0, "", "").reset(0, 0)
     assert reply_problem(good, buffer_spec(SPEC).reply) is None
