@@ -1,4 +1,4 @@
-"""How the tests run: shapes checked at every call, small programs compiled quickly."""
+"""Configuration of the tests: shapes checked at every call, programs compiled quickly."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The structure of the package keeps its shape: sizes, one direction of imports, one name each."""
+"""Structure of the package: sizes of files, order of imports, unique names."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""A custom algorithm: registered by a module, found again by its name."""
+"""A custom algorithm: registered by a module and found by its name."""
 
 import json
 from pathlib import Path

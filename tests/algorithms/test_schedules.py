@@ -1,4 +1,4 @@
-"""Who is updated when, coupled to whom, how tightly clipped."""
+"""Schedules: order of updates, coupling and clip ranges."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from fp3o.algorithms.table import ALGORITHMS
 
 
 def test_semi_greedy_order() -> None:
-    """Odd positions take the largest score left; everybody gets exactly one turn."""
+    """Odd positions take the largest remaining score; every agent has exactly one turn."""
     row, score = ALGORITHMS["a2po"], jnp.asarray([0.1, 0.9, 0.5, 0.7, 0.3])
     seconds = set()
     keys = jax.vmap(jax.random.key)(jnp.arange(40))
@@ -29,7 +29,7 @@ def test_semi_greedy_order() -> None:
 
 
 def test_blocks_and_clips_by_position() -> None:
-    """8 agents in 3 blocks are 3, 3, 2; earlier blocks weigh; early turns are clipped tighter."""
+    """8 agents in 3 blocks: 3, 3, 2, coupled to earlier blocks; early ones are clipped more."""
     row = dataclasses.replace(ALGORITHMS["a2po"], blocks=3)
     stage = SCHEDULES["sequential"](jax.random.key(0), jnp.arange(8.0), 2, row)
     assert stage.member.sum(1).tolist() == [3, 3, 2]

@@ -1,4 +1,4 @@
-"""Algorithms as rows and as text; what is registered with schedules and surrogates."""
+"""Algorithms as rows and as text; properties of registered schedules and surrogates."""
 
 import dataclasses
 import subprocess

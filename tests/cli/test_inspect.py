@@ -1,4 +1,4 @@
-"""`fp3o list` and `fp3o doctor`: nothing is left out, and nothing stops them."""
+"""`fp3o list` and `fp3o doctor` are complete, and a failing check does not stop them."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The former names of things are gone from code, documentation and messages."""
+"""Former names no longer occur in code, documentation and messages."""
 
 import re
 from collections.abc import Iterator

@@ -99,7 +99,7 @@ def test_nondeterminism_is_reported() -> None:
 
 
 def test_an_error_in_an_episode_is_reported() -> None:
-    """The report holds the error instead of ending in it."""
+    """The error is part of the report and is not raised."""
 
     def fail(now: TimeStep) -> TimeStep:
         if not now.episode_start.all():
@@ -149,7 +149,7 @@ def test_a_pettingzoo_environment_can_be_checked() -> None:
 
 
 def test_episodes_longer_than_declared_are_found() -> None:
-    """Also where fewer steps than an episode has are asked for."""
+    """Even if fewer steps than those of an episode are requested."""
 
     class Late(type(CREDIT)):
         def step(self, state: Any, action: Any, key: Any) -> Any:
@@ -162,7 +162,7 @@ def test_episodes_longer_than_declared_are_found() -> None:
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """By name; the exit status says whether it fits."""
+    """By name; the exit status says whether the environment is correct."""
     assert main(["check", "probe/credit", "--steps", "20"]) == 0
     assert "ready for training" in capsys.readouterr().out
     assert main(["check", "probe/credit", "--steps", "20", "--json"]) == 0

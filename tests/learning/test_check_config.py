@@ -1,4 +1,4 @@
-"""Bad settings are refused before anything is compiled, with the nearest match."""
+"""Invalid settings are rejected before anything is compiled, with the nearest match."""
 
 import dataclasses
 from typing import Any
@@ -84,6 +84,6 @@ def test_rejects_unknown_probe_and_wrong_batch() -> None:
 
 
 def test_hyperparameters_of_every_seed_are_checked() -> None:
-    """An array is refused for a single bad number."""
+    """An array with a single invalid number is rejected."""
     with pytest.raises(ValueError, match=r"clip_range must be above 0, got -0\.1"):
         Setup(SPEC, TINY.replace(clip_range=jnp.array([0.1, -0.1])))

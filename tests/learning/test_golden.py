@@ -28,14 +28,14 @@ VARIETY: dict[str, dict[str, Any]] = {
     "none": {"activation": "tanh"},
     "custom": {},
 }
-"""Settings that every algorithm meets under one of the sharings."""
+"""Settings that every algorithm is tested with, under one of the sharings."""
 
 ROUGH = {
     "happo-full-gru", "happo-partial-mlp", "happo-partial-gru", "a2po-partial-mlp",
     "a2po-partial-gru", "a2po-custom-mlp", "a2po-custom-gru", "fp3o-partial-mlp",
     "mappo-custom-gru", "coppo-custom-gru", "fp3o-custom-gru",
 }  # fmt: skip
-"""Cases in which LayerNorm meets nearly equal activations and rounding grows by 1/sqrt(ε)."""
+"""Cases with nearly equal activations, where LayerNorm amplifies rounding by 1/sqrt(ε)."""
 
 GATES = {"fp3o-full-mlp": [True, True], "fp3o-none-mlp": [True, False]}
 """FP3O's condition in two of the cases: both answers occur."""
@@ -179,7 +179,7 @@ def test_gradients_by_hand_equal_finite_differences(case: Case) -> None:
     slopes(lambda p: critic_loss(s, p, agents, stage, learner.norm), moved[1], rng)
 
 
-# What chance decides -----------------------------------------------------------------------------
+# Random orders, shuffles and splits -------------------------------------------------------------
 
 
 def test_semi_greedy_order_takes_the_largest_remaining_score_every_other_time() -> None:

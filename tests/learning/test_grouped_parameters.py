@@ -53,7 +53,7 @@ def test_grouped_optimiser_is_separate_optax_chains(sharing: Any) -> None:
     setup = Setup(credit().spec, TINY.replace(sharing=sharing, hidden=(4,)))
     layout, rows = setup.actor_layout, setup.init(0).actor
     state, agents = init_adam(rows), range(3)
-    parts = {  # every group of every matrix is a parameter vector with an optimiser of its own
+    parts = {  # every group of every matrix is a parameter vector with a separate optimiser
         (j, g): rows[j][g] for j, groups in enumerate(layout.maps) for g in range(max(groups) + 1)
     }
     chains = {k: optax.adam(1e-2, eps=1e-5) for k in parts}
@@ -106,7 +106,7 @@ def test_components_join_chains() -> None:
 @pytest.mark.parametrize("sharing", ["full", "partial", "none", (0, 0, 1)])
 @pytest.mark.parametrize(("gru_size", "layer_norm"), [(0, True), (5, True), (5, False)])
 def test_a_folded_policy_is_the_same_policy(sharing: Any, gru_size: int, layer_norm: bool) -> None:
-    """Scales and shifts taken into the layers behind them change nothing but the work."""
+    """Folding scales and shifts into the following layers does not change the outputs."""
     config = TINY.replace(
         sharing=sharing, gru_size=gru_size, layer_norm=layer_norm, sequence_length=1
     )

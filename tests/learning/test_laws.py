@@ -1,4 +1,4 @@
-"""Laws that must hold whatever the numbers are."""
+"""Invariances of an iteration: seeds, relabelled agents, tied agents, idle agents."""
 
 import dataclasses
 from functools import partial
@@ -109,7 +109,7 @@ def test_tied_agents_learn_alike_with_and_without_sharing(algorithm: str) -> Non
 
 @pytest.mark.parametrize("algorithm", ["coppo", "fp3o", CUSTOM_ALGORITHM])
 def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
-    """Names of agents carry no meaning: another order gives the same networks in that order."""
+    """Indices of agents are arbitrary: another order gives the same networks in that order."""
     order = np.array([2, 0, 1])
     config = TINY.replace(algorithm=algorithm, sharing="none", agent_id=False)
     program, state, trajectory, rollout = rolled(config)

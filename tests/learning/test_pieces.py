@@ -69,7 +69,7 @@ def test_gae_by_hand() -> None:
 
 
 def test_standardise_uses_the_living() -> None:
-    """Mean 0 and deviation 1 over the living steps of each agent."""
+    """Mean 0 and standard deviation 1 per agent, over the steps at which it is alive."""
     x, alive = jnp.asarray([[1.0, 3.0, 100.0]]), jnp.asarray([[1.0, 1.0, 0.0]])
     np.testing.assert_allclose(standardise(x, alive)[0, :2], [-1.0, 1.0], atol=1e-4)
 
@@ -136,7 +136,7 @@ def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:
 
 
 def test_time_limits_bootstrap_or_end() -> None:
-    """At a time limit δ gains γ V(last view), unless it counts as an end; nowhere else."""
+    """At a time limit δ includes γ V(final input), unless it counts as a termination."""
     probe = dataclasses.replace(PROBES["value"], truncates=True)
     config = Config(num_envs=4, rollout=6, hidden=(8,), agent_id=False, algorithm="mappo")
     deltas, collected = {}, {}

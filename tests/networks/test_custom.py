@@ -97,7 +97,7 @@ def test_a_custom_network_is_trained_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
-    """The distribution of the folder is that of the engine."""
+    """The distribution of the saved policy equals that of the learner."""
     setup = Setup(
         get_task(SPREAD).spec(), Config(network=ATTENTION, sharing=(0, 1, 0), output_gain=1.0)
     )

@@ -1,4 +1,4 @@
-"""A policy acts as the engine does, in NumPy alone."""
+"""A policy in NumPy acts like the learner's policy in JAX."""
 
 import math
 import subprocess
@@ -41,7 +41,7 @@ def test_acts_like_the_jax_policy(
     loaded = saved_policy(sharing, gru_size, space, tmp_path / "policy")
     for own, back in zip(rows, read_actor(loaded, setup), strict=True):
         assert back.dtype == jnp.float32 and (np.asarray(own) == np.asarray(back)).all()
-    monkeypatch.setattr(network, "SMALL", 0)  # the way of large layers
+    monkeypatch.setattr(network, "SMALL", 0)  # the code path of large layers
     large = Policy(loaded.card, loaded.weights)
     reference = jax.jit(partial(decide_with_engine, setup))
     random = np.random.default_rng(3)
@@ -66,7 +66,7 @@ def test_acts_like_the_jax_policy(
 
 @pytest.mark.parametrize(("sharing", "space"), [("custom", "discrete"), ("partial", "box")])
 def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
-    """Agents apart, observations without padding and every batch shape give the same actions."""
+    """Single agents, observations without padding and all batch shapes give the same actions."""
     loaded = saved_policy(sharing, 4, space, tmp_path / "policy")
     actions_space = loaded.card.spec.actions
     step = observe(np.random.default_rng(4), actions_space.mask.shape[1])
@@ -101,7 +101,7 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
 
 
 def test_constants_equal_those_of_the_jax_policy() -> None:
-    """The NumPy side cannot import the engine's tables, so they are compared here."""
+    """The NumPy code cannot import the tables of the JAX code, so they are compared here."""
     assert {*ACTIVATIONS} == ACTIVATION_NAMES and {*STD_PARAM_INIT} == STD_PARAM_NAMES
     assert team._MASKED_LOGIT == MASKED_LOGIT
 
@@ -135,7 +135,7 @@ def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
 
 
 def test_loads_and_acts_without_jax(folder: Path) -> None:
-    """A program that plays a policy needs neither JAX nor anything built on it."""
+    """A program that runs a policy imports neither JAX nor any library based on it."""
     code = """if True:
         import sys
         for name in ("jax", "jaxlib", "equinox", "jaxtyping", "optax"):

@@ -1,4 +1,4 @@
-"""Damaged and hostile policy folders are refused with one message."""
+"""Damaged and hostile policy folders are rejected with one message."""
 
 import json
 import math

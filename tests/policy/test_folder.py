@@ -1,4 +1,4 @@
-"""The policy folder: what it says, how it is replaced, and which one of a run is loaded."""
+"""The policy folder: its content, how it is replaced, and which one of a run is loaded."""
 
 import math
 import os
@@ -18,7 +18,7 @@ from fp3o.policy.export import read_actor, write_policy
 
 
 def test_content_of_a_folder(tmp_path: Path) -> None:
-    """The card comes back whole: task, value normaliser and provenance, as far as JSON goes."""
+    """The card round-trips: task, value normaliser and provenance, as far as JSON allows."""
     setup, rows = make_actor("partial", 0, "box")
     norm = ValueNorm(jnp.asarray([2.0]), jnp.asarray([8.0]), jnp.asarray([1.0]))
     provenance = {
@@ -40,13 +40,13 @@ def test_content_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_another_network_cannot_read_it(folder: Path) -> None:
-    """Weights go back only into the network they came from."""
+    """Weights can only be loaded into the same network."""
     with pytest.raises(PolicyError, match="the policy has gru_size 4, the setup has 0"):
         read_actor(Policy.load(folder), make_actor("partial", 0, "discrete")[0])
 
 
 def test_saving_replaces_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second save wins; one that fails leaves the first; other folders are never replaced."""
+    """A second save replaces the first, unless it fails; other folders are never replaced."""
     setup, rows = make_actor("partial", 4, "discrete")
     write_policy(folder, setup, rows, {"step": 6})
     assert Policy.load(folder).card.provenance["step"] == 6
@@ -74,7 +74,7 @@ def test_saving_replaces_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_mixed_files_are_rejected(folder: Path, tmp_path: Path) -> None:
-    """The weights of one policy do not go with the card of another."""
+    """The weights of one policy do not match the card of another."""
     setup, rows = make_actor("partial", 4, "discrete")
     write_policy(tmp_path / "other", setup, tuple(2.0 * row for row in rows), {})
     shutil.copy(tmp_path / "other" / WEIGHTS, folder / WEIGHTS)

@@ -1,4 +1,4 @@
-"""A report in a real browser: the charts draw, answer, and fit on a phone; nothing is fetched."""
+"""A report in a browser: charts are drawn, interactive and fit on a phone; nothing is fetched."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ COUNT = "document.querySelector('#filters [role=status]').textContent"
 
 
 def box(words: str) -> str:
-    """The check box of these words."""
+    """The check box with this label."""
     labels = "[...document.querySelectorAll('#filters label')]"
     return f"{labels}.find((label) => label.textContent === {words!r}).firstChild"
 
@@ -55,7 +55,7 @@ def chart(place: int) -> str:
 
 
 def spot(browser: Browser, place: int, across: float) -> tuple[float, float]:
-    """A place in a chart as the pointer has it, with the chart in sight."""
+    """Position of the pointer at a point in a chart, scrolled into view."""
     browser.see(f"{chart(place)}.scrollIntoView({{block: 'center'}})")
     at = browser.see(f"{chart(place)}.getBoundingClientRect().toJSON()")
     return at["x"] + across * at["width"], at["y"] + at["height"] / 2

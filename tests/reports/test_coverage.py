@@ -1,4 +1,4 @@
-"""How often confidence intervals hold the truth."""
+"""Coverage of confidence intervals in simulations."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from fp3o.reports.stats import aggregates as many
 from fp3o.reports.stats import intervals as stats
 
 TRIALS = 1000
-"""Experiments that are made up to count how often an interval holds the truth, 0.5."""
+"""Number of simulated experiments; the true value is 0.5."""
 
 
 def coverage(aggregate: Aggregate, tasks: int, seeds: int) -> float:
-    """How often an interval holds the truth; tasks lie symmetrically around it."""
+    """Share of intervals that contain the true value; tasks lie symmetrically around it."""
     generator = np.random.default_rng(11)
     levels = np.linspace(0.2, 0.8, tasks)[:, None] if tasks > 1 else 0.5
     held = 0

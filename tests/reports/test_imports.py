@@ -1,4 +1,4 @@
-"""Reports read run directories as data: no JAX, and nothing of training."""
+"""Reports read run directories as data, without importing JAX or the training code."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Run directories as records: reading, refusals, labels."""
+"""Run directories as records: reading, errors, labels."""
 
 import json
 from pathlib import Path

@@ -10,7 +10,7 @@ from fp3o.runs.run import Run
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One finished run that several tests look at."""
+    """One finished run, shared by several tests."""
     return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)
 
 

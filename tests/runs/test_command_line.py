@@ -1,4 +1,4 @@
-"""The command line: commands that read a run, options, mistakes, displays."""
+"""The command line: commands that read a run, options, user errors, displays."""
 
 import json
 import shlex
@@ -55,7 +55,7 @@ def test_command_line(finished: Run, tmp_path: Path, capsys: Any) -> None:
 def test_user_errors_are_explained(
     words: list[str], message: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line that says what was wrong, no trace, and nothing left behind."""
+    """One line that says what was wrong, no traceback, and no files left behind."""
     monkeypatch.chdir(tmp_path)
     assert main(words) in (1, 2)
     error = capsys.readouterr().err
@@ -65,7 +65,7 @@ def test_user_errors_are_explained(
 
 
 def test_wrong_options_are_explained(capsys: Any) -> None:
-    """An option that does not exist names the one that does."""
+    """An unknown option suggests the nearest known one."""
     with pytest.raises(SystemExit) as stop:
         main(["train", TASK, "--step", "5"])
     assert stop.value.code == 2
@@ -95,7 +95,7 @@ def test_options_reach_the_run_config(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A package that is not there: which extra brings it, and nothing is written."""
+    """If a package is missing, the message names its extra, and nothing is written."""
     monkeypatch.setattr("fp3o.runs.loggers.find_spec", lambda name: None)
     for name in ("wandb", "mlflow"):
         with pytest.raises(MissingExtraError, match=rf"pip install 'fp3o\[{name}\]'"):

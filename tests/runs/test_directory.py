@@ -1,4 +1,4 @@
-"""The run directory keeps what was saved, whatever happens."""
+"""The run directory: saved state survives interruptions, damage and full disks."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def arrays(number: float) -> dict[str, np.ndarray]:
 
 
 def test_trees_round_trip() -> None:
-    """Random keys, numbers of all kinds and host arrays, bit for bit; other shapes are refused."""
+    """Random keys, numbers of all kinds and host arrays, bit for bit; other shapes are rejected."""
     tree = {
         "key": jax.random.split(jax.random.key(3), 2),
         "x": (jnp.arange(3), jnp.ones((2, 2), bool)),
@@ -48,7 +48,7 @@ def test_trees_round_trip() -> None:
 
 
 def test_the_last_few_are_kept(tmp_path: Path) -> None:
-    """Old checkpoints go, the newest is read."""
+    """Old checkpoints are removed, the newest is read."""
     run = directory(tmp_path)
     for iteration in range(1, 6):
         run.save(Checkpoint(iteration, 7, arrays(iteration)), keep=2)
@@ -84,7 +84,7 @@ def test_damaged_checkpoints_are_skipped(tmp_path: Path, damage: str) -> None:
 
 
 def test_no_intact_checkpoint(tmp_path: Path) -> None:
-    """Nothing to go on from yet is no error; that everything is damaged is one, and is said."""
+    """It is not an error if there is no checkpoint yet, but it is one if all are damaged."""
     run = directory(tmp_path)
     assert run.newest() is None
     run.save(Checkpoint(1, 7, arrays(1)), keep=3).write_bytes(b"")
@@ -93,7 +93,7 @@ def test_no_intact_checkpoint(tmp_path: Path) -> None:
 
 
 def test_metrics_are_rewound(tmp_path: Path) -> None:
-    """Lines after the checkpoint go; a file that lost lines is refused."""
+    """Lines after the checkpoint are removed; a file that lost lines is rejected."""
     run = directory(tmp_path)
     cursor = run.append("metrics.jsonl", [{"step": 2}])
     run.append("metrics.jsonl", [{"step": 3}])
@@ -104,7 +104,7 @@ def test_metrics_are_rewound(tmp_path: Path) -> None:
 
 
 def test_one_writer(tmp_path: Path) -> None:
-    """A second process is refused while the first one lives, and let in afterwards."""
+    """A second process cannot write while the first one runs, but can afterwards."""
     run = directory(tmp_path)
     code = (
         "import sys; from fp3o.runs.directory import RunDirectory, RunError\n"
@@ -122,12 +122,12 @@ def test_one_writer(tmp_path: Path) -> None:
 
 
 def test_directories_in_use_are_rejected(tmp_path: Path) -> None:
-    """A run is not overwritten, nor is anything else; a file is no directory."""
+    """Neither a run nor anything else is overwritten; a file is not a directory."""
     run = directory(tmp_path)
     run.unlock()
     with pytest.raises(RunError, match="fp3o resume"):
         RunDirectory(run.path).create()
-    RunDirectory(run.path).lock()  # a refusal leaves no lock behind
+    RunDirectory(run.path).lock()  # the failed attempt leaves no lock behind
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(RunError, match=r"thesis\.tex"):
@@ -140,7 +140,7 @@ def test_directories_in_use_are_rejected(tmp_path: Path) -> None:
 
 
 def test_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When writing fails half-way the old checkpoint is whole and no part is left behind."""
+    """When writing fails half-way, the old checkpoint is intact and no partial file remains."""
     run = directory(tmp_path)
     first = run.save(Checkpoint(1, 7, arrays(1)), keep=1)
 

@@ -62,7 +62,7 @@ def host_program(num_seeds: int | None) -> Program:
 
 @pytest.mark.parametrize("num_seeds", [None, 2])
 def test_a_state_saved_in_mid_episode_continues_exactly(num_seeds: int | None) -> None:
-    """Through a checkpoint into a new program: everything after it is the same, bit by bit."""
+    """A new program continues from a checkpoint bit for bit."""
     program, other = host_program(num_seeds), host_program(num_seeds)
     state = program.init(3)
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_a_state_saved_in_mid_episode_continues_exactly(num_seeds: int | None) -
 
 
 def test_iterating_leaves_the_old_state_valid() -> None:
-    """The simulations are values: the same state gives the same next one, whatever came between."""
+    """Simulations are values: the same state always gives the same next state."""
     program = host_program(None)
     state = program.init(0)
     first, _ = program.iterate(state)
@@ -88,7 +88,7 @@ def test_iterating_leaves_the_old_state_valid() -> None:
 
 
 def test_evaluation_is_what_the_policy_does(tmp_path: Path) -> None:
-    """The returns of an evaluation are those of the saved policy, played by hand."""
+    """The returns of an evaluation are those of the saved policy, run by hand."""
     config = RunConfig.from_preset(TASK).with_settings(
         {**PLAIN, "num_envs": 1, "rollout": 1, "minibatches": 1}
     )

@@ -1,4 +1,4 @@
-"""Runs that are stopped, killed, damaged or diverge: what is kept, and how they go on."""
+"""Runs that are stopped, killed, damaged or diverge: what is kept, and how they resume."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ from fp3o.runs.run import Run
 def test_a_damaged_checkpoint_loses_only_later_steps(
     tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A torn newest checkpoint: a warning, the one before, and the same end."""
+    """A truncated newest checkpoint: a warning, the previous one is used, with the same result."""
     stopped = iter([False] * 4 + [True] * 10)
     monkeypatch.setattr(trainer, "stop_signals", lambda say: _Stop(stopped))
     run = fp3o.train(TASK, out=tmp_path / "torn", **{**SMALL, "save_every": 0.0})
@@ -52,7 +52,7 @@ class _Stop:
 
 
 def test_killed_runs_resume_exactly(tmp_path: Path) -> None:
-    """SIGKILL at random moments, and the result is that of a run nobody touched, bit for bit."""
+    """After SIGKILL at random times the result equals an uninterrupted run, bit for bit."""
     env, steps = environment(tmp_path / "cache"), 48 * 30
     whole(tmp_path / "whole", TASK, steps, env)
     left = interrupted(tmp_path / "killed", TASK, steps, 2, env)
@@ -82,7 +82,7 @@ def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_report")
 def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed whose policy is no longer finite: which one, and the state before is kept."""
+    """If a policy is no longer finite, the seed is named and the previous state is kept."""
     real = trainer.Program.iterate
 
     def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:
@@ -104,7 +104,7 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("without_report")
 def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what is whole and how to go on; what was saved can be resumed."""
+    """The message says that the checkpoint is intact and how to resume; resuming works."""
     real, calls = RunDirectory.save, []
 
     def full(self: RunDirectory, *args: Any) -> Path:

@@ -1,4 +1,4 @@
-"""Runs survive what environments and training do to them: each test is a defect that was fixed."""
+"""Robustness of runs: regression tests, one per defect that was fixed."""
 
 import math
 from pathlib import Path
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("without_report")
 
 
 class Endless(fp3o.Env):
-    """Some episodes (or all) are longer than the environment says."""
+    """Some episodes (or all) are longer than the environment declares."""
 
     max_episode_steps = 3
 
@@ -57,7 +57,7 @@ class Endless(fp3o.Env):
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_evaluation_episodes_that_do_not_end(share: float, tmp_path: Path) -> None:
-    """They are counted and left out of the mean; training goes on and nothing is NaN."""
+    """They are counted and left out of the mean; training continues and nothing is NaN."""
     with pytest.warns(RuntimeWarning, match=r"did not end within max_episode_steps=3.*Raise"):
         run = fp3o.train(Endless(share), out=tmp_path / "run", **SMALL)
         found = run.evaluate(8)
@@ -95,7 +95,7 @@ def test_every_part_of_the_learner_is_checked(part: str, name: str, seeds: int) 
 
 
 def test_a_broken_critic_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last good state is the one before; it can be resumed."""
+    """The last finite state is kept and can be resumed."""
     real, seen = trainer.Program.iterate, []
 
     def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:

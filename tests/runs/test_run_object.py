@@ -1,4 +1,4 @@
-"""`fp3o.Run`: everything a run directory offers, as attributes and methods."""
+"""`fp3o.Run`: the content of a run directory as attributes and methods."""
 
 import shutil
 from pathlib import Path
@@ -97,7 +97,7 @@ class _Signals:
 
 
 def test_config_and_preset_exclude_each_other(run: fp3o.Run, tmp_path: Path) -> None:
-    """A `RunConfig` is complete: a preset beside it is refused."""
+    """A `RunConfig` is complete: a preset in addition is rejected."""
     with pytest.raises(fp3o.UserError, match="either a RunConfig or a preset"):
         fp3o.train(config=run.config, preset="paper", out=tmp_path / "run")
 
@@ -106,7 +106,7 @@ FORMAT_1 = Path(__file__).parent / "fixtures" / "format-1"
 
 
 def test_format_1_is_not_resumed(tmp_path: Path) -> None:
-    """A run of format 1 is refused with what can be done; its policies still load."""
+    """A run of format 1 is rejected with a message; its policies still load."""
     path = Path(shutil.copytree(FORMAT_1, tmp_path / "run"))
     message = r"written by fp3o format 1; this version resumes format 2: .*load its policies"
     with pytest.raises(fp3o.RunError, match=message):

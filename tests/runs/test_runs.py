@@ -1,4 +1,4 @@
-"""Whole runs: the directory, going on further, evaluation, videos."""
+"""Complete runs: the directory, extending a run, evaluation, videos."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from fp3o.runs.run import Run
 
 
 def test_the_run_directory(finished: Run) -> None:
-    """Everything the documentation promises is there and says what it should."""
+    """All documented files exist and have the documented content."""
     path = finished.path
     assert finished.finished
     record = json.loads((path / "config.json").read_text())
@@ -41,7 +41,7 @@ def test_the_run_directory(finished: Run) -> None:
 
 
 def test_a_finished_run_is_unchanged(finished: Run) -> None:
-    """Resuming it changes nothing; beginning another one there is refused."""
+    """Resuming it changes nothing; starting another one there is rejected."""
     before = (finished.path / "metrics.jsonl").read_bytes()
     again = fp3o.resume(finished.path, progress="quiet")
     assert again.finished
@@ -51,7 +51,7 @@ def test_a_finished_run_is_unchanged(finished: Run) -> None:
 
 
 def test_evaluation_is_the_policy_saved(finished: Run) -> None:
-    """Evaluating twice is the same, drawn actions are not, the untrained references are there."""
+    """Evaluations are reproducible, sampled actions differ, and baselines are included."""
     first = evaluate(finished.path, 16)
     assert first == evaluate(finished.path, 16)
     assert first["policies"] != evaluate(finished.path, 16, seed=5)["policies"]
@@ -73,7 +73,7 @@ SPEAKER_LISTENER = {
 
 @pytest.mark.usefixtures("without_report")
 def test_videos(tmp_path: Path, capsys: Any) -> None:
-    """A run of one seed on a task that renders, as GIF and MP4, evaluated beside the scripted."""
+    """A run of one seed on a renderable task: GIF and MP4, and evaluation with baselines."""
     run = fp3o.train("mpe/simple_speaker_listener", out=tmp_path / "run", **SPEAKER_LISTENER)
     for name in ("video.gif", "video.mp4"):
         words = ["render", str(run.path), "--out", str(tmp_path / name), "--episodes", "1"]
@@ -88,7 +88,7 @@ def test_videos(tmp_path: Path, capsys: Any) -> None:
 
 @pytest.mark.usefixtures("without_report")
 def test_steps_can_be_increased(tmp_path: Path, finished: Run) -> None:
-    """Going on further equals having gone that far at once."""
+    """An extended run equals one with the larger number of steps from the start."""
     short = fp3o.train(TASK, out=tmp_path / "short", **{**SMALL, "steps": 24 * 4})
     longer = fp3o.resume(short.path, steps=24 * 6, progress="quiet")
     assert longer.config.steps == 24 * 6
@@ -99,7 +99,7 @@ def test_steps_can_be_increased(tmp_path: Path, finished: Run) -> None:
 
 
 def test_a_run_needs_the_right_format(tmp_path: Path, finished: Run) -> None:
-    """A record that was tampered with is refused with its name."""
+    """A modified record is rejected; the message names the file."""
     broken = tmp_path / "run"
     broken.mkdir()
     (broken / "config.json").write_text("{")

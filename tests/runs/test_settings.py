@@ -1,4 +1,4 @@
-"""A plan and its flat form: complete, reversible, and strict about what it is given."""
+"""`RunConfig` and its flat form: complete, reversible and validated."""
 
 import json
 from dataclasses import fields, replace
@@ -28,7 +28,7 @@ SOME = [name for name in TASKS if name.split("/")[1] in LARGE.get(name.split("/"
 
 @pytest.mark.parametrize("task", SOME)
 def test_flat_form_is_complete(task: str) -> None:
-    """A plan comes back from JSON as it was, for every preset and with unusual values."""
+    """A configuration round-trips through JSON, for every preset and with unusual values."""
     for preset in TASKS[task].presets or [None]:
         plan = RunConfig.from_preset(task, preset)
         num_agents = TASKS[task].spec().num_agents
@@ -56,7 +56,7 @@ def test_algorithms_are_spelled(name: str) -> None:
 
 
 def test_presets_hold_the_published_numbers() -> None:
-    """The paper's particle settings, spot by spot."""
+    """The paper's settings for the particle tasks."""
     for task, steps, epochs in (
         ("mpe/simple_reference", 3_000_000, 15),
         ("mpe/simple_speaker_listener", 2_000_000, 15),
@@ -92,13 +92,13 @@ def test_presets_hold_the_published_numbers() -> None:
     ],
 )
 def test_bad_settings_are_rejected(settings: dict[str, object], message: str) -> None:
-    """What was wrong, what is allowed, what was probably meant."""
+    """The message says what was wrong, what is allowed, and the nearest match."""
     with pytest.raises(ValueError, match=message):
         RunConfig.from_preset("mpe/simple_reference").with_settings(settings).check()
 
 
 def test_settings_files(tmp_path: Path) -> None:
-    """JSON, TOML and a run's own record; anything else is refused by name."""
+    """JSON, TOML and a run's `config.json`; any other file is rejected by name."""
     (tmp_path / "a.json").write_text('{"seeds": 3}')
     (tmp_path / "a.toml").write_text('seeds = 3\nsharing = "none"')
     (tmp_path / "config.json").write_text('{"format": 1, "settings": {"seeds": 3}}')

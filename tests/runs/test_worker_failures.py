@@ -19,7 +19,7 @@ SMALL: dict[str, Any] = {
 
 
 def counting(folder: Path, *failures: str, on_failure: str = "replace") -> dict[str, Any]:
-    """A task whose workers fail in these ways in the thirteenth step of their life."""
+    """A task whose workers fail in these ways in their thirteenth step."""
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
     folder.mkdir()
     ours = f"workers=1,on_failure={on_failure},timeouts.step=1.5"
@@ -29,7 +29,7 @@ def counting(folder: Path, *failures: str, on_failure: str = "replace") -> dict[
 
 @pytest.mark.usefixtures("without_report")
 def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Killed, asleep for ever, NaN, wrong shape: training goes on, also later, and reports it."""
+    """After a kill, a hang, NaN or a wrong shape, training continues and reports the failure."""
     task = counting(tmp_path / "failures", "kill", "hang", "nan", "shape")
     settings = {**SMALL, "progress": "plain"}
     with pytest.warns(RuntimeWarning, match="a new worker is started") as warned:
@@ -44,7 +44,7 @@ def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
     assert worker_losses(run.results) == wanted
     words = "after step 20, workers replaced: 4 (1 crashed, 1 hung, 2 invalid); 8 steps of their"
     assert words in capsys.readouterr().out
-    # Episodes that were running when it stopped are lost, too.
+    # Episodes that were running when it stopped are lost as well.
     with pytest.warns(RuntimeWarning, match="4 running episodes of 8 steps") as warned:
         fp3o.resume(run.path, steps=4 * 20, progress="quiet", loggers=())
     assert len(warned) == 1
@@ -62,7 +62,7 @@ def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_a_failure_that_stops_a_run_loses_nothing(tmp_path: Path, deed: str, words: str) -> None:
-    """What was learned before is saved, can be loaded, and the run goes on from there."""
+    """The state before the failure is saved, can be loaded, and the run resumes from it."""
     task = counting(tmp_path / "failures", deed, on_failure="stop")
     path, settings = tmp_path / "run", {**SMALL, "num_envs": 1}
     with pytest.raises(WorkerPoolError, match=f"failed after 2 steps of its episode.*: {words}"):

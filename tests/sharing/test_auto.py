@@ -1,4 +1,4 @@
-"""Agents are grouped by what their actions do."""
+"""Automatic sharing groups agents by the effects of their actions."""
 
 import json
 from dataclasses import dataclass
@@ -29,17 +29,17 @@ class Walkers(Env):
 
     @property
     def spec(self) -> EnvSpec:
-        """Everyone sees its place and its number."""
+        """Every agent observes its position and its index."""
         n = len(self.speeds)
         sizes = tuple((size,) for size in self.choices)
         return EnvSpec("walkers", Discrete(sizes), 1 + n, 1, (0,) * n)
 
     def reset(self, key: Any) -> Any:
-        """At random places."""
+        """Random positions."""
         return jax.random.normal(key, (len(self.speeds),)), jnp.zeros((), int)
 
     def step(self, state: Any, action: Any, key: Any) -> Any:
-        """A step, and a gust of wind."""
+        """A step, with noise."""
         place, time = state
         wind = 0.3 * jax.random.normal(key, place.shape)
         place = place + jnp.asarray(self.speeds) * (action[:, 0] - 1.0) + wind
@@ -47,7 +47,7 @@ class Walkers(Env):
         return (place, time + 1), place, none, none
 
     def observe(self, state: Any) -> Observation:
-        """One's own place."""
+        """The agent's own position."""
         place, time = state
         n = len(self.speeds)
         obs = jnp.concatenate([place[:, None], jnp.eye(n)], 1)

@@ -1,4 +1,4 @@
-"""Numbers from the task that are not finite are refused, also those after the last step."""
+"""Non-finite numbers from the task are rejected, including those after the last step."""
 
 import dataclasses
 from typing import Any

@@ -102,7 +102,7 @@ UNSOLVABLE = {
     ("full", "roles", "without agent id"): "equal observations and one policy give equal actions",
     ("any", "memory", "without recurrence"): "the cue is gone when the action counts",
 }
-"""What no algorithm can do, and why; both are shown to fail below."""
+"""Probes that no algorithm can solve under these settings, and why; tested below."""
 
 
 @pytest.mark.parametrize(

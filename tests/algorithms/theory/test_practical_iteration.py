@@ -1,4 +1,4 @@
-"""What the practical iteration loses: frozen others, and policies kept without the condition."""
+"""The practical iteration has no guarantee: frozen others, policies kept without the condition."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -82,7 +82,7 @@ def test_frozen_dependent_step_may_lower_the_return() -> None:
     assert result.bound["final"] == pytest.approx(-0.037, abs=5e-4)
     assert result.gain["half"] == pytest.approx(1.05, abs=5e-3)
     assert result.bound["exact"] > 0.8
-    # What breaks is Lemma 2, and that is what "certify" looks at; "revert" does not.
+    # What breaks is Lemma 2, and that is what "certify" checks; "revert" does not.
     slack = lemma_slack(result.snap, result.split, result.step.half, result.step.new)
     assert slack < -0.01
     assert run_iteration(FROZEN_FAILS, "certify").gain["final"] == result.gain["half"]
@@ -170,7 +170,7 @@ def test_keeping_fails_even_when_condition_and_constraint_hold() -> None:
     assert 1 <= fell.sum() <= 50
 
 
-def test_reverting_is_monotone_over_iterations() -> None:
+def test_certified_iterations_are_monotone() -> None:
     """T4 and T5 repeated: J never falls along six "certify" iterations with the true C."""
     _, game, policies = two_by_two_games(seed=18, count=300)
     returns = [objective(game, policies)]

@@ -1,4 +1,4 @@
-"""Gymnasium environments as teams of one: equal to the raw ones, and learned by PPO."""
+"""Gymnasium environments as teams of one: equal to the raw ones, and learnable."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def seeds_of(batch: GymVecEnv, key: Any, episodes: int) -> list[list[int]]:
 
 @pytest.mark.parametrize(("name", "steps"), [("CartPole-v1", 120), ("Pendulum-v1", 210)])
 def test_equals_the_raw_environments(name: str, steps: int) -> None:
-    """Observations, rewards, ends and what was there before a reset."""
+    """Observations, rewards, ends, and final observations before a reset."""
     batch = make_env(name).vectorise(2)
     raw = Raw(name, seeds_of(batch, KEY, 30))
     state, now = batch.reset(KEY)
@@ -63,11 +63,11 @@ def test_equals_the_raw_environments(name: str, steps: int) -> None:
             assert now.episode_start[i] == (over or cut)
             kinds |= {(over, cut)}
             np.testing.assert_array_equal(now.obs[i, 0], raw.begin(i) if over or cut else seen)
-    assert (name[0] == "C", name[0] == "P") in kinds  # CartPole falls, Pendulum is cut
+    assert (name[0] == "C", name[0] == "P") in kinds  # CartPole terminates, Pendulum is truncated
 
 
 def test_a_time_limit_truncates() -> None:
-    """Also where an option sets it; the value of the last observation follows."""
+    """Even if an option sets it; the value of the last observation is bootstrapped."""
     env = make_env("CartPole-v1", "default:env.max_episode_steps=5")
     assert env.spec.name == "gymnasium/CartPole-v1:default:env.max_episode_steps=5"
     assert env.max_episode_steps == 5
@@ -84,7 +84,7 @@ def test_a_time_limit_truncates() -> None:
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "Blackjack-v1"])
 def test_choices_and_masks(name: str) -> None:
-    """Observations that are choices become one-hots; nothing is wrong with random play."""
+    """Discrete observations become one-hot vectors; random play finds no problem."""
     env = make_env(name)
     assert isinstance(env.spec.actions, Discrete)
     checked = check_env(env, steps=60)
@@ -95,7 +95,7 @@ def test_choices_and_masks(name: str) -> None:
 
 
 def test_continues_from_an_old_state_as_far_as_possible() -> None:
-    """Episodes that have just begun begin again alike, others are cut."""
+    """Episodes at their first step restart identically; others are truncated."""
     batch = make_env("CartPole-v1").vectorise(2)
     first, _ = batch.reset(KEY)
     left = np.zeros((2, 1, 1), int)

@@ -1,4 +1,4 @@
-"""What JaxMARL and Jumanji tasks have in common: variants, returns, errors, whole runs."""
+"""JaxMARL and Jumanji tasks: variants, returns, errors, complete runs."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ from tiny_jaxmarl import Unequal
 
 
 def test_variants_round_trip() -> None:
-    """Ours, and the environment's in alphabetical order."""
+    """Options of the adapter, then those of the environment in alphabetical order."""
     assert read_variant("default:env.b=1,reward=own,env.a=x", ("reward",)) == (
         {"reward": "own"}, (("a", "x"), ("b", 1)),
     )  # fmt: skip

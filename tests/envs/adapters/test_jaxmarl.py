@@ -22,7 +22,7 @@ from tiny_jaxmarl import Unequal
 
 
 def test_particles_equal_jaxmarl_by_hand() -> None:
-    """Observations, rewards, ends and resets over two episodes; they are cut by the clock."""
+    """Observations, rewards, ends and resets over two episodes, truncated by the time limit."""
     task = jaxmarl.make_env("MPE_simple_spread_v3", "default:env.num_agents=3,reward=sum")
     assert task.spec.name == "jaxmarl/MPE_simple_spread_v3:default:reward=sum,env.num_agents=3"
     assert hash(task) == hash(jaxmarl.make_env("MPE_simple_spread_v3", task.variant))
@@ -57,7 +57,7 @@ def test_particles_equal_jaxmarl_by_hand() -> None:
 
 
 def test_battles_have_masks_and_dead_agents() -> None:
-    """SMAX: available choices, dead agents, the world state; who wins gets the bonus."""
+    """SMAX: available choices, dead agents, the world state, the bonus for a win."""
     task = jaxmarl.make_env("HeuristicEnemySMAX", "default:env.num_allies=2,env.num_enemies=1")
     spec, env, batch = task.spec, task.env, VmapEnv(task, 4)
     assert spec.actions == Discrete(((6,), (6,))) and spec.episode_metrics == ("won",)

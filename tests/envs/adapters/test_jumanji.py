@@ -20,7 +20,7 @@ from jax_by_hand import BY_HAND, actions, close, fits, numbers, streams
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_equals_jumanji_by_hand(name: str) -> None:
-    """Views, masks, rewards and ends; only foraging says that its limit is a cut."""
+    """Observations, masks, rewards and ends; only foraging truncates at its limit."""
     task = jumanji.make_env(name, BY_HAND[name])
     assert task.spec.name == f"jumanji/{name}:{BY_HAND[name]}"
     env, batch, key, n = task.env, VmapEnv(task, 1), jax.random.key(1), task.num_agents
@@ -61,12 +61,12 @@ def test_equals_jumanji_by_hand(name: str) -> None:
 
 
 def test_connected_agents_count_as_dead_until_the_end() -> None:
-    """Connector: who is connected or blocked has no discount left; with all of them it is over."""
+    """Connector: connected or blocked agents have discount 0; with all of them the episode ends."""
     task = jumanji.make_env(
         "Connector-v3",
         "default:episode_metrics=ratio_connections,env.generator.grid_size=5,env.generator.num_agents=3",
     )
-    assert task.spec.obs_size == 26  # the grid is everyone's, also where it has a row for each
+    assert task.spec.obs_size == 26  # the grid is common to all agents
     step, random, dead, over = jax.jit(task.step), np.random.default_rng(0), 0, False
     state, t = jax.jit(task.reset)(jax.random.key(0)), 0
     look = jax.jit(task.observe)
@@ -83,7 +83,7 @@ def test_connected_agents_count_as_dead_until_the_end() -> None:
 
 
 def test_fields_of_agents_are_declared_not_guessed() -> None:
-    """Ten agents on ten rows: what is whose is said, not guessed."""
+    """Ten agents on a grid of ten rows: a row of the grid does not belong to an agent."""
     assert jumanji.make_env("Connector-v3").spec.obs_size == 101
     assert [name.partition("-")[0] for name in jumanji_library.jumanji_names()] == sorted(
         jumanji_library.VIEWS

@@ -15,7 +15,7 @@ from fp3o.envs.workers.protocol import WorkerPoolError
 
 
 def test_agents_that_leave_and_join() -> None:
-    """The absent show zeros and may only do nothing; nobody is asked what they do."""
+    """Absent agents observe zeros and have one available action, which is ignored."""
     team = {**TWO, "a_2": (vector(1), spaces.Discrete(2))}
     late = {"a_2": np.array([30.0])}
     frames = [
@@ -23,7 +23,7 @@ def test_agents_that_leave_and_join() -> None:
         {"agents": ["a_0", "a_1", "a_2"], "obs": {**seen(11, 12), **late}, "rewards": both(1.0)},
         {"agents": ["a_0", "a_2"], "obs": {**seen(21, 22), **late}, "ended": {"a_1": True},
          "rewards": {"a_0": 1.0, "a_1": 5.0}},
-        # It stays on the list, as some environments have it.
+        # It stays in `agents`, as in some environments.
         {"agents": ["a_0", "a_2"], "obs": {"a_0": [31.0], **late}, "cut": {"a_2": True}},
         {"agents": [], "obs": {"a_0": [41.0]}, "ended": {"a_0": True}, "rewards": {"a_0": 3.0}},
     ]  # fmt: skip
@@ -62,7 +62,7 @@ YES, NO = True, False
     ],
 )
 def test_ends(ended: tuple[bool, bool], cut: tuple[bool, bool], late: bool) -> None:
-    """Whoever leaves last decides whether the end was one, or a time limit."""
+    """The agents that leave last determine whether the episode is terminated or truncated."""
     flags = {"ended": dict(zip(TWO, ended, strict=True)), "cut": dict(zip(TWO, cut, strict=True))}
     frames = [{"obs": seen(1, 2)}, {"obs": seen(3, 4), "agents": [], **flags}]
     task, made = scripted(TWO, frames)
@@ -81,7 +81,7 @@ def test_ends(ended: tuple[bool, bool], cut: tuple[bool, bool], late: bool) -> N
 
 
 def test_limits() -> None:
-    """An option, what the environment says of itself, or a thousand steps."""
+    """The time limit is an option, declared by the environment, or 1000 steps."""
     frames = [{"obs": seen(1, 2)}, {"obs": seen(3, 4)}]
     task, made = scripted(TWO, frames, max_episode_steps=3)
     shown = play(task, *[IDLE] * 6)
@@ -99,7 +99,7 @@ def test_limits() -> None:
     ("kind", "paid", "shares"), [("mean", [2, 2], 1), ("sum", [4, 4], 2), ("own", [1, 3], 1)]
 )
 def test_rewards(kind: str, paid: list[float], shares: int) -> None:
-    """Returns are one agent's in every case: the sum is shared by all."""
+    """Returns are per agent in every case: a sum is divided by the number of agents."""
     rewards = {"a_0": 1, "a_1": np.float64(3)}
     task, _ = scripted(TWO, [{"obs": seen(0, 0), "rewards": rewards}], reward=kind)
     assert task.spec.reward_sum_over == shares
@@ -107,7 +107,7 @@ def test_rewards(kind: str, paid: list[float], shares: int) -> None:
 
 
 def test_states() -> None:
-    """The environment's own if it has one of numbers, else what all agents see."""
+    """The environment's own state if it is numeric, else the observations of all agents."""
     own = {"obs": seen(1, 2), "state": np.arange(6.0).reshape(2, 3)}
     task, _ = scripted(TWO, [own])
     assert task.spec.state_size == 6
@@ -120,7 +120,7 @@ def test_states() -> None:
 
 
 def test_episode_metrics() -> None:
-    """Read from the infos of the agents that have them, 0 without."""
+    """Read from the infos of the agents that have them, else 0."""
     frames = [
         {"obs": seen(1, 2)},
         {"obs": seen(1, 2), "agents": [], "infos": {"a_1": {"won": True, "lost": np.int8(3)}}},

@@ -1,4 +1,4 @@
-"""Names of PettingZoo tasks, and errors: wrong answers, objects, paths and options."""
+"""Names of PettingZoo tasks, and errors: invalid replies, objects, paths and options."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ from fp3o.errors import MissingExtraError
 
 
 class Odd(Scripted):
-    """Answers that are not those of a ParallelEnv."""
+    """An environment with replies that a ParallelEnv must not give."""
 
     answers: Any = None
 
@@ -47,7 +47,7 @@ class Odd(Scripted):
     ],
 )
 def test_failures_in_this_process(answer: Any, words: str) -> None:
-    """They are errors that say where; afterwards, everything begins anew."""
+    """They raise errors that name the environment; afterwards all environments restart."""
     frames, made = [{"obs": seen(1, 2)}], []
 
     def make() -> Odd:
@@ -71,7 +71,7 @@ def test_failures_in_this_process(answer: Any, words: str) -> None:
 
 
 def test_resets_are_checked_against_the_spaces() -> None:
-    """What a reset shows is held against the spaces before anything is trained."""
+    """The result of a reset is compared with the spaces before training."""
     for frame, words in (
         ({"obs": {"a_0": [1.0]}}, "'a_1' is present and has no observation"),
         ({"obs": seen(1, 2), "agents": []}, "no agent is present after a reset"),
@@ -121,7 +121,7 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names() -> None:
-    """A name is the path and all options, and leads back to the same task."""
+    """A name consists of the path and all options, and identifies the task."""
     spellings = SPREAD, SPREAD.replace(":", "."), SPREAD.partition(":")[0]
     assert len({*map(load_factory, spellings)}) == 1
     plain = PettingZoo(SPREAD)

@@ -25,7 +25,7 @@ from fp3o.types import TimeStep
 
 
 def by_hand(env: Any, task: PooledVecEnv, state: Any, now: TimeStep, steps: int, i: int) -> int:
-    """Play an environment beside one of a batch, step by step; how many episodes have ended."""
+    """Step an environment beside one of a batch; returns the number of episodes that ended."""
     agents, spec = env.possible_agents, task.spec
     rng, episode = np.random.default_rng(3), 0
     obs, _ = env.reset(seed=episode_seed(task._pool.seeds[i], 0))
@@ -54,7 +54,7 @@ def by_hand(env: Any, task: PooledVecEnv, state: Any, now: TimeStep, steps: int,
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_equals_mpe2(name: str) -> None:
-    """Stepping the package's environments by hand; the facts are those of our own tasks."""
+    """Equal to the package stepped by hand, with the specification of our own tasks."""
     task = PettingZoo(f"mpe2.{MODULES[name]}:parallel_env")
     ours = particle_env(name, "mpe2").spec
     for fact in ("actions", "obs_size", "state_size", "agent_types", "truncates"):
@@ -65,7 +65,7 @@ def test_equals_mpe2(name: str) -> None:
 
 
 def test_registry() -> None:
-    """PettingZoo's own way to name environments: rock, paper, scissors, seen as one of four."""
+    """PettingZoo's registry: rock, paper, scissors, with one of four observations."""
     pytest.importorskip("pygame")
     if not hasattr(pytest.importorskip("pettingzoo"), "make"):
         pytest.skip("this version has no registry")
@@ -106,7 +106,7 @@ def small(num_seeds: int | None = None, **options: Any) -> Program:
 
 
 def test_training() -> None:
-    """An iteration that nobody keeps, such as that of compiling, leaves no trace."""
+    """A discarded iteration, such as that of compiling, has no effect."""
     programs = small(2), small(2, reward="sum")
     states = [program.init(0) for program in programs]
     programs[1].compile(states[1])

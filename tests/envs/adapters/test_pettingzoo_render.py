@@ -19,7 +19,7 @@ from fp3o.errors import UserError
 
 
 def test_images() -> None:
-    """Of a single environment in this process that draws one; the last one of what has passed."""
+    """Of a single in-process environment; for an older state, the last image taken."""
     pytest.importorskip("pygame")
     env = PettingZoo(SPREAD, render_mode="rgb_array").vectorise(1)
     state, _ = env.reset(KEY)
@@ -39,7 +39,7 @@ def test_images() -> None:
 
 
 def test_environments_that_cannot_be_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing, or an error that says what drawing needs; without a screen, that is set."""
+    """No image, or an error that says what is required; without a display, drivers are selected."""
 
     class Blind(Scripted):
         def __init__(self, render_mode: str | None = None):

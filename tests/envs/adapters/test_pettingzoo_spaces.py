@@ -1,4 +1,4 @@
-"""Spaces of PettingZoo environments: observations, actions and masks by hand, and refusals."""
+"""Spaces of PettingZoo environments: observations, actions and masks by hand, and errors."""
 
 from typing import Any
 

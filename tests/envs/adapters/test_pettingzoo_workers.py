@@ -28,7 +28,7 @@ QUICK = Timeouts(reset=30, step=1.5)
 
 
 def test_workers_run_the_same_episodes() -> None:
-    """As in this process, bit by bit, and again for the same key."""
+    """Bit-identical to environments in this process, and reproducible with the same key."""
     here, there = (PettingZoo(SPREAD, {"N": 2}, workers=number).vectorise(2) for number in (0, 1))
     keys = jax.random.split(KEY, 2)
     for _ in range(2):
@@ -49,7 +49,7 @@ def counting(folder: Path, *failures: str, **options: Any) -> PettingZoo:
 
 
 def test_workers_that_fail(tmp_path: Path) -> None:
-    """Their episodes end where they were last seen; the others notice nothing."""
+    """Their episodes are truncated at the last observation; others are unaffected."""
     env = counting(
         tmp_path, "kill", "hang", "nan", "shape", "raise", episode_metrics=("won",)
     ).vectorise(6)
@@ -88,7 +88,7 @@ def test_workers_that_fail(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_failure_can_be_an_error(tmp_path: Path, failure: str, words: str) -> None:
-    """The first one, if that is asked for; no process is left."""
+    """With `on_failure=stop` the first failure is an error; no process is left."""
     env = counting(tmp_path, failure, on_failure="stop").vectorise(2)
     state, _ = env.reset(KEY)
     stay = np.zeros((2, 2, 1), int)
@@ -105,7 +105,7 @@ def open_files() -> int:
 
 
 def restart(folder: Path, times: int) -> PooledVecEnv:
-    """A batch whose every worker fails in the third step, again and again."""
+    """A batch in which every worker fails repeatedly, in the third step."""
     env = counting(folder, always="exit").vectorise(4)
     state, _ = env.reset(KEY)
     stay = np.zeros((4, 2, 1), int)
@@ -126,7 +126,7 @@ def test_restarts_leave_no_open_files(tmp_path: Path) -> None:
     """Pipes and files of the workers that failed are closed."""
     before = open_files()
     env = restart(tmp_path, 8)
-    assert open_files() == before + 4 * 3  # of those that live: a pipe, memory, and what they print
+    assert open_files() == before + 4 * 3  # per worker: pipe, shared memory, output file
     env.close()
     assert open_files() == before
 
@@ -151,7 +151,7 @@ def only_worker(env: PooledVecEnv) -> Worker:
 
 
 def test_printing_is_bounded(tmp_path: Path) -> None:
-    """A worker may print as much as it likes; only the end of it is kept."""
+    """A worker may print any amount of text; only the end is kept."""
     env = counting(tmp_path, always="print").vectorise(1)
     state, _ = env.reset(KEY)
     sizes = []
@@ -164,7 +164,7 @@ def test_printing_is_bounded(tmp_path: Path) -> None:
 
 
 def test_workers_need_no_jax() -> None:
-    """Workers start in a moment."""
+    """The module of the workers does not import JAX, so they start quickly."""
     program = "import sys, fp3o.envs.adapters.pettingzoo_worker as _; print(*sys.modules)"
     asked = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert "numpy" in asked.stdout.decode().split()

@@ -61,7 +61,7 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module outside of the package."""
+    """A module outside the package."""
     (tmp_path / "custom_guess.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     return "custom_guess"
@@ -84,7 +84,7 @@ def test_trained_resumed_and_evaluated(module: str, tmp_path: Path) -> None:
 
 
 def test_objects_that_are_not_environments_are_rejected(module: str) -> None:
-    """With what it lacks."""
+    """The message says what is missing."""
     assert get_task(f"python:{module}:ready").env().spec.name == f"python/{module}.ready"
     for name, message in (
         ("nothing", "not an environment"),

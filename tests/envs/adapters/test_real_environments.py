@@ -77,20 +77,20 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MuJoCo writes its warnings where it runs; reports are tested elsewhere."""
+    """MuJoCo writes warnings to the working directory; reports are tested elsewhere."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
 OFTEN = ("mpe2", "pursuit", "gymnasium_robotics")
-"""Those that are tried every time; the others in `make test-slow`."""
+"""Environments of the default run; the others are tested in `make test-slow`."""
 
 
 @pytest.fixture(
     params=[pytest.param(n, marks=[pytest.mark.slow] * (n not in OFTEN)) for n in CASES]
 )
 def case(request: pytest.FixtureRequest) -> Case:
-    """An environment whose package is here, with the warnings that are its own silenced."""
+    """An environment whose package is installed, with its own warnings silenced."""
     found = CASES[request.param]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.mark.filterwarnings("ignore:The system font:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*running episodes:RuntimeWarning")
 def test_from_training_to_video(case: Case) -> None:
-    """The whole way, through what people call."""
+    """From training to a video, through the public API."""
     variant = f"default:{case.options}"
     spec = fp3o.make(case.task, variant=variant).spec
     assert spec.actions == case.actions and spec.agent_types == case.agent_types

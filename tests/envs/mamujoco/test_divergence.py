@@ -22,7 +22,7 @@ def test_huge_actions(name: str, profile: str) -> None:
 
 
 def test_non_finite_actions() -> None:
-    """Refused with the agent's index; padding does not matter."""
+    """Rejected with the agent's index; padding does not matter."""
     env = make("Pusher-3p", "farama", 2)
     state, _ = env.reset(KEY)
     for wrong in (np.nan, np.inf):

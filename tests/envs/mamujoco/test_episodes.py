@@ -93,7 +93,7 @@ def test_episodes_of_the_papers_reacher_last_a_thousand_steps() -> None:
 
 
 def test_failing_in_the_last_step_terminates() -> None:
-    """A failure terminates the episode, also at the time limit."""
+    """A failure terminates the episode, even at the time limit."""
     env = make("Hopper-3x1")
     tilted = np.array([0, 1.25, 0.3, 0, 0, 0])
     state = place(env, tilted, np.zeros(6))._replace(time=np.array([999]))

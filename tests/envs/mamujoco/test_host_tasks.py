@@ -1,4 +1,4 @@
-"""MuJoCo tasks on the host: names and presets, batches of simulations, who controls what."""
+"""MuJoCo tasks on the host: names and presets, batches of simulations, control of joints."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_names_and_presets() -> None:
 
 
 def test_an_error_in_a_step_leaves_the_state_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever happens in the middle of a step, the same state gives the same next one."""
+    """After an error in the middle of a step, the same state gives the same next state."""
     env: Any = get_task(TASK).vec_env("paper", 2)
     state, _ = env.reset(jax.random.key(0))
     action = np.full((2, 3, 1), 0.3, np.float32)

@@ -163,7 +163,7 @@ def test_other_bodies_are_rejected(name: str, variant: str) -> None:
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message tells how to install it."""
+    """The message says how to install it."""
     monkeypatch.delattr(mujoco, "mjx")
     monkeypatch.setitem(sys.modules, "mujoco.mjx", None)
     with pytest.raises(ImportError, match=r"pip install 'fp3o\[mjx\]'"):

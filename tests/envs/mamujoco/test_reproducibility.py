@@ -36,7 +36,7 @@ def test_results_do_not_depend_on_threads(
 
 
 def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread has too few simulations; invalid numbers are refused."""
+    """No thread has too few simulations; invalid numbers are rejected."""
     monkeypatch.setenv("FP3O_THREADS", "3")
     assert [default_threads(envs) for envs in (1, 2, 3, 5, 100)] == [1, 1, 2, 3, 3]
     monkeypatch.delenv("FP3O_THREADS")

@@ -29,7 +29,7 @@ def begin(position: Any, landmarks: Any, goal: list[int]) -> ParticleState:
 
 
 def stepper(env: ParticleEnv) -> Any:
-    """A step and what is seen after it, compiled."""
+    """A compiled step, followed by an observation."""
 
     def step(state: ParticleState, action: jax.Array) -> Any:
         new, *results = env.step(state, action, KEY)
@@ -91,7 +91,7 @@ def test_equals_mpe2(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_equals_plain_model_of_the_paper(name: str) -> None:
-    """Observations, rewards and ends are those of on-policy's environment, written down twice."""
+    """Observations, rewards and ends equal an independent model of on-policy's environment."""
     env, rng = particle_env(name), np.random.default_rng(2)
     step = stepper(env)
     for episode in range(5 if env.solid else 3):
@@ -154,7 +154,7 @@ def test_sizes_and_padding() -> None:
 
 @pytest.mark.parametrize("env", ENVS, ids=named)
 def test_reset_draws(env: ParticleEnv) -> None:
-    """Agents, landmarks and goals fill their ranges evenly; nothing moves or speaks."""
+    """Agents, landmarks and goals are uniformly distributed; agents are at rest and silent."""
     state = jax.jit(jax.vmap(env.reset))(jax.random.split(KEY, 3000))
     reach = 1.0 if env.variant == "mpe2" or env.name == "simple_speaker_listener" else 0.8
     for x, bound in ((state.position, 1.0), (state.landmarks, reach)):
@@ -171,7 +171,7 @@ def test_reset_draws(env: ParticleEnv) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_messages_are_observed_one_step_later(variant: str) -> None:
-    """By the other agent only, until something else is said; the silent are not heard at all."""
+    """By the other agent only, until the next message; silent agents send no message."""
     env = particle_env("simple_reference", variant)
     state, still = env.reset(KEY), jnp.zeros(2, int)
     heard = lambda s: env.observe(s).obs[:, -10:].tolist()  # noqa: E731
@@ -189,7 +189,7 @@ def test_messages_are_observed_one_step_later(variant: str) -> None:
 
 
 def test_agents_at_the_same_position_do_not_push_each_other() -> None:
-    """Where the original divides by zero, agents just do not push each other."""
+    """Where the original divides by zero, the contact force is zero."""
     env = particle_env("simple_spread")
     state = begin([[0.1, 0.2]] * 3, [[0.0, 0.0]] * 3, [NONE] * 3)
     new, reward, _, _ = jax.jit(env.step)(state, jnp.zeros((3, 1), int), KEY)
@@ -197,7 +197,7 @@ def test_agents_at_the_same_position_do_not_push_each_other() -> None:
 
 
 def test_unknown_names_are_rejected() -> None:
-    """With what was probably meant."""
+    """The message suggests the nearest name."""
     with pytest.raises(ValueError, match=r"did you mean 'simple_spread'.*simple_reference"):
         particle_env("simple_spred")
     with pytest.raises(ValueError, match=r"did you mean 'paper'.*mpe2"):

@@ -41,13 +41,13 @@ def acts(env: ParticleEnv) -> dict[str, ScriptedPolicy]:
 
 
 def earned(env: ParticleEnv, policy: ScriptedPolicy, episodes: int) -> np.ndarray:
-    """The returns of some episodes."""
+    """Returns of some episodes."""
     return np.asarray(run_scripted(env, policy, KEY, episodes)[0])
 
 
 @pytest.mark.parametrize("env", ENVS, ids=named)
 def test_returns_of_scripted_policies(env: ParticleEnv) -> None:
-    """Within four standard errors of what they are known to earn; the planner may gain 0.2."""
+    """Within four standard errors of the known returns; the planner may gain 0.2."""
     known = dict(zip(("still", "random", "blind", "planner"), RETURNS[env.spec.name], strict=True))
     policies, episodes = acts(env), 128 if env.solid else 320
     start = earned(env, policies["still"], 4096)
@@ -55,7 +55,7 @@ def test_returns_of_scripted_policies(env: ParticleEnv) -> None:
     start = start[:episodes] - known["still"]
     for name in ("random", "blind", "planner"):
         returns = earned(env, policies[name], episodes)
-        # From the same starts: what standing still would have cost tells most of the luck.
+        # Relative to standing still from the same initial states, which reduces the variance.
         luck = start * np.polyfit(start, returns, 1)[0]
         variance = (returns - luck).var() / episodes + returns.var() / 20_000
         error, gain = 4 * variance**0.5 + 0.05, (returns - luck).mean() - known[name]
@@ -64,7 +64,7 @@ def test_returns_of_scripted_policies(env: ParticleEnv) -> None:
 
 @pytest.mark.parametrize("env", [g for g in ENVS if not g.solid], ids=named)
 def test_planner_ends_perfectly(env: ParticleEnv) -> None:
-    """With fewer steps left than it looks ahead, no sequence of moves does better for anyone."""
+    """With fewer steps left than its horizon, no sequence of moves is better for any agent."""
     policy, left = acts(env)["planner"], 3
 
     def follow(state: ParticleState, act: Callable[[ParticleState, int], jax.Array]) -> jax.Array:
@@ -106,7 +106,7 @@ def test_random_actions_are_available_and_uniform(env: ParticleEnv) -> None:
 
 @pytest.mark.parametrize("env", ENVS, ids=named)
 def test_blind_agents_stay_at_their_targets(env: ParticleEnv) -> None:
-    """At the centre of the landmarks, or on the triangle, whoever stands at which corner."""
+    """At the centre of the landmarks, or on the triangle, in any assignment."""
     state = env.reset(KEY)
     centre = jnp.tile(state.landmarks.mean(0), (len(env.agent_types), 1))
     corners = env.rules.reach * jnp.asarray(TRIANGLE, jnp.float32)

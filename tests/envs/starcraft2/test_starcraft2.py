@@ -46,7 +46,7 @@ def aggressive(now: TimeStep) -> np.ndarray:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["5m_vs_6m", "1c3s5z", "3s5z_vs_3s6z", "bane_vs_bane", "corridor"])
 def test_layouts(name: str, layout: str) -> None:
-    """What a worker makes of SMAC's units is what the plain model sees."""
+    """The observations that a worker computes from SMAC's units equal the plain model's."""
     made: list[StarCraft2Env] = []
     worker = SmacWorker(lambda: made.append(StarCraft2Env(name, 0, True)) or made[-1], layout)
     random, form_of = np.random.default_rng(0), buffer_spec(StarCraft2(name, layout).spec).reply
@@ -73,7 +73,7 @@ def test_layouts(name: str, layout: str) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_battles_end_to_end(layout: str, installed: Path) -> None:
-    """Two seeds of two games each, won, lost and begun again."""
+    """Two seeds of two games each: won, lost and restarted."""
     task = StarCraft2("3m", layout)
     assert isinstance(task, HostEnv) and task.spec.name == f"starcraft2/3m:{layout}"
     assert task.max_episode_steps == 60
@@ -104,12 +104,12 @@ def test_battles_end_to_end(layout: str, installed: Path) -> None:
         if len(won) == 2:
             break
     assert won[0] == (True, 20.0) and not won[1][0]
-    np.testing.assert_array_equal(now.episode_metrics[..., 1], 3)  # and how many have fallen
+    np.testing.assert_array_equal(now.episode_metrics[..., 1], 3)  # and the numbers of dead units
     games.close()
 
 
 def test_limits_and_a_game_that_dies(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time limit is a truncation; what SMAC calls an end when its game has died is none."""
+    """A time limit truncates; the end that SMAC reports after a crash is a failure."""
     monkeypatch.setenv("FAKE_SMAC_LIMIT", "4")
     env = StarCraft2("3m", "smac").vectorise(1)
     state, now = env.reset(jax.random.key(0))

@@ -18,7 +18,7 @@ SETTINGS = {
     "sharing": "none", "num_envs": 64, "rollout": 1, "hidden": (16,), "epochs": 4,
     "actor_lr": 1e-2, "critic_lr": 1e-2,
 }  # fmt: skip
-"""Those of the preset `decided`, but for the decided start."""
+"""Settings of the preset `decided`, except for the initial policies."""
 
 
 def test_matrix_games_have_the_stated_rewards() -> None:
@@ -64,7 +64,7 @@ def test_the_best_of_eight_seeds_is_the_best_pair(
 @pytest.mark.parametrize("algorithm", ["fp3o", "mappo"])
 @pytest.mark.parametrize(("name", "most"), [("climbing", 7), ("penalty", 2)])
 def test_uniform_policies_learn_only_the_safe_pair(name: str, most: int, algorithm: str) -> None:
-    """What these games are known for: the best pair is out of reach of careful steps."""
+    """These games are known for this: small steps do not reach the best pair."""
     config = Config(algorithm=algorithm).replace(**SETTINGS)
     program = Program(VmapEnv(matrix_game(name), config.num_envs), config, num_seeds=8)
     state = program.init(0)

@@ -57,7 +57,7 @@ def test_failures_of_every_kind_at_once(traces: Path, monkeypatch: pytest.Monkey
 
 
 def test_failures_in_resets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is replaced until an episode begins; what was finished before is not lost."""
+    """A worker is replaced until an episode starts; episodes that ended before are not lost."""
     hasty = QUICK._replace(reset=3)
     made = pool(("raise", "reset"), ("exit", "reset"), ("", ""), timeouts=hasty)
     plan_of(made)[FAR + 1] = ("hang", "reset")
@@ -98,7 +98,7 @@ def test_a_worker_that_always_fails(traces: Path) -> None:
 
 
 def test_a_completed_step_resets_the_failure_count(traces: Path) -> None:
-    """Only failures in succession count; a worker killed from outside is replaced like others."""
+    """Only consecutive failures count; a worker killed from outside is replaced like others."""
     made = pool(("exit", 2), timeouts=QUICK._replace(restarts=1))
     plan_of(made).update(dict.fromkeys(range(3), ("exit", 2)))
     made.reset([0])
@@ -116,7 +116,7 @@ def test_a_completed_step_resets_the_failure_count(traces: Path) -> None:
 
 
 def test_no_process_is_left_behind(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers end with their pool, also one that does not close, and with a killed parent."""
+    """Workers end with their pool, even one that does not close, and with a killed parent."""
     monkeypatch.setattr(pools, "CLOSE_SECONDS", 0.5)
     made = pool(("stay", ""), ("", ""))
     made.reset(range(2))
@@ -159,13 +159,13 @@ def test_states_that_are_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None
     assert env.failure_counts() == counts(lost_steps=2)
     _, now = env.step(again, idle(2))
     np.testing.assert_array_equal(now.obs[:, 0, 0], 1)
-    _, now = env.step(first, idle(2))  # it begins alike, so it goes on
+    _, now = env.step(first, idle(2))  # it restarts identically, so it continues
     np.testing.assert_array_equal(now.obs[:, 0, 0], 1)
     assert not now.truncated.any() and env.failure_counts() == counts(lost_steps=2)
     env.reset(jax.random.key(0))
     env._pool.seeds[0] = 7
     env.close()
-    _, now = env.step(first, idle(2))  # one of them begins otherwise
+    _, now = env.step(first, idle(2))  # one of them starts differently
     np.testing.assert_array_equal(now.truncated, [True, False])
     np.testing.assert_array_equal(now.final_state[:, 0, 0], [0, FAR])
     np.testing.assert_array_equal(now.state[:, 0, 0], [7, FAR])
