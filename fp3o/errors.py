@@ -4,12 +4,12 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(given: str, allowed: Iterable[str]) -> str:
+def nearest(name: str, allowed: Iterable[str]) -> str:
     """Suggest the closest allowed name and list them all: `did you mean 'full'? Known: ...`."""
-    known = sorted(allowed)
-    close = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.4)
+    names = sorted(allowed)
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known: {', '.join(known)}"
+    return f"{hint}Known: {', '.join(names)}"
 
 
 class UserError(Exception):

@@ -26,16 +26,16 @@ _PLAIN_TEXT = re.compile(r"[\w.+/-]+")
 
 def parse_options(text: str) -> tuple[str, dict[str, Any]]:
     """Split a text into its name and its options; the name itself may contain colons."""
-    found = re.search(rf":\s*(?={_KEY})", text)
-    if found is None:
+    separator = re.search(rf":\s*(?={_KEY})", text)
+    if separator is None:
         return text, {}
     options: dict[str, Any] = {}
-    for part in _split(text[found.end() :]):
+    for part in _split(text[separator.end() :]):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key in options:
             raise SettingError(f"option {key!r} is given twice in {text!r}")
         options[key] = read_value(value)
-    return text[: found.start()], options
+    return text[: separator.start()], options
 
 
 def write_options(name: str, options: Mapping[str, Any]) -> str:

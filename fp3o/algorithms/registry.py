@@ -52,7 +52,7 @@ def register_schedule(
     `condition_stage` is the stage after which FP3O's condition is evaluated: the last one, or 0 for
     a schedule whose later stages need the condition of the first.
     """
-    return _decorate(SCHEDULES, lambda found: Schedule(found, condition_stage), function)
+    return _decorate(SCHEDULES, lambda target: Schedule(target, condition_stage), function)
 
 
 def register_surrogate(
@@ -63,7 +63,7 @@ def register_surrogate(
     With `differentiates_others`, gradients flow through the ratios of the other agents (which needs
     a schedule of the whole team).
     """
-    return _decorate(SURROGATES, lambda found: Surrogate(found, differentiates_others), function)
+    return _decorate(SURROGATES, lambda target: Surrogate(target, differentiates_others), function)
 
 
 def _decorate(
@@ -71,12 +71,12 @@ def _decorate(
 ) -> Any:
     """Register a function, or return the decorator that does."""
 
-    def register(found: Function) -> Function:
-        name = found.__name__
-        if name in table and table[name].function.__module__ != found.__module__:
+    def register(target: Function) -> Function:
+        name = target.__name__
+        if name in table and table[name].function.__module__ != target.__module__:
             owner = table[name].function.__module__
             raise SettingError(f"{name!r} is already registered by {owner}: choose another name")
-        table[name] = entry(found)
-        return found
+        table[name] = entry(target)
+        return target
 
     return register if function is None else register(function)

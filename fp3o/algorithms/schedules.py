@@ -147,8 +147,8 @@ def _check_stage(name: str, stage: Stage, num_agents: int) -> None:
         "clip_factor": (num_stages, width),
     }
     for part, shape in shapes.items():
-        if (given := np.shape(getattr(stage, part))) != shape:
-            raise SettingError(f"schedule {name!r}: `{part}` must have shape {shape}, not {given}")
+        if (actual := np.shape(getattr(stage, part))) != shape:
+            raise SettingError(f"schedule {name!r}: `{part}` must have shape {shape}, not {actual}")
     if stage.agents.min() < 0 or stage.agents.max() >= num_agents:
         raise SettingError(f"schedule {name!r} names agents outside 0 to {num_agents - 1}")
 

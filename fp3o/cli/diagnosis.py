@@ -163,9 +163,9 @@ def _starcraft() -> list[Finding]:
     """Check for the original StarCraft II, which has to be installed manually."""
     from fp3o.envs.starcraft2.install import requirements
 
-    found = requirements()
-    missing = [part for part in found if not part.found]
-    installed = ", ".join(f"{part.name} {part.found}" for part in found if part.found)
+    parts = requirements()
+    missing = [part for part in parts if not part.found]
+    installed = ", ".join(f"{part.name} {part.found}" for part in parts if part.found)
     names = ", ".join(part.name for part in missing)
     detail = f"not found: {names}" if missing else installed
     return [Finding("StarCraft II", not missing, False, detail, missing[0].fix if missing else "")]

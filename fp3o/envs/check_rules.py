@@ -94,11 +94,11 @@ def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
 
 def length_problems(steps: TimeStep, limit: int | None) -> Iterator[Problem]:
     """Episodes that are longer than `max_episode_steps`."""
-    age, longest = np.zeros(steps.terminated.shape[1], int), 0
+    length, longest = np.zeros(steps.terminated.shape[1], int), 0
     for ended in (steps.terminated | steps.truncated)[1:]:
-        age += 1
-        longest = max(longest, int(age.max()))
-        age[ended] = 0
+        length += 1
+        longest = max(longest, int(length.max()))
+        length[ended] = 0
     if limit is not None and longest > limit:
         yield Problem(
             "error", f"an episode has {longest} steps or more, but max_episode_steps is {limit}",
@@ -158,10 +158,10 @@ def _mask_problems(spec: EnvSpec, actions: Discrete, steps: TimeStep) -> Iterato
     start = 0
     for d, width in enumerate(actions.widths):
         available = (steps.action_mask & actions.mask)[..., start : start + width]
-        stuck = np.argwhere(~available.any(-1))
+        missing = np.argwhere(~available.any(-1))
         start += width
-        if len(stuck):
-            t, e, agent = stuck[0].tolist()
+        if len(missing):
+            t, e, agent = missing[0].tolist()
             where = f"sub-action {d} at step {t}, environment {e}"
             yield Problem(
                 "error", f"agent {agent} has no available choice in {where}",

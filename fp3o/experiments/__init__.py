@@ -19,7 +19,11 @@ from fp3o.imports import load
 @cache
 def all_experiments() -> Mapping[str, Experiment]:
     """The built-in experiments by name: those of the paper in its order, then the others."""
-    return {found.name: found for package in (paper, beyond) for found in _experiments_in(package)}
+    return {
+        experiment.name: experiment
+        for package in (paper, beyond)
+        for experiment in _experiments_in(package)
+    }
 
 
 def _experiments_in(package: ModuleType) -> list[Experiment]:
@@ -30,15 +34,15 @@ def _experiments_in(package: ModuleType) -> list[Experiment]:
 
 def find_experiment(name: str) -> Experiment:
     """An experiment by its name, or a custom one by import path, `my_module:EXPERIMENT`."""
-    known = all_experiments()
-    if name in known:
-        return known[name]
+    built_in = all_experiments()
+    if name in built_in:
+        return built_in[name]
     if ":" not in name:
         raise SettingError(
-            f"unknown experiment {name!r}: {nearest(name, known)}; a custom one is named by its "
+            f"unknown experiment {name!r}: {nearest(name, built_in)}; a custom one is named by its "
             "import path, my_module:EXPERIMENT"
         )
-    found = load(name)
-    if not isinstance(found, Experiment):
-        raise SettingError(f"{name} is not an Experiment but a {type(found).__name__}")
-    return found
+    experiment = load(name)
+    if not isinstance(experiment, Experiment):
+        raise SettingError(f"{name} is not an Experiment but a {type(experiment).__name__}")
+    return experiment

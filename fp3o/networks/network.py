@@ -178,7 +178,7 @@ def network_class(name: str) -> type[Network]:
             f"unknown network {name!r}: {nearest(name, NETWORKS)}; a custom one is named with its "
             "module, my_module:MyNetwork"
         )
-    found = load(name)
-    if not (isinstance(found, type) and issubclass(found, Network)):
+    loaded = load(name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Network)):
         raise SettingError(f"{name} is not a network: derive a class from fp3o.Network")
-    return found
+    return loaded

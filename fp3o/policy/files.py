@@ -54,8 +54,8 @@ def load_weights(folder: Path, card: Card, expected: dict[str, Any]) -> dict[str
             raise PolicyError(f"is not the file {CARD} was written for: the checksums differ")
         length = int.from_bytes(data[:8], "little")
         if length > MAX_HEADER_BYTES or len(data) != 8 + length + size:
-            given = f"a header of {length} bytes in a file of {len(data)}"
-            raise PolicyError(f"has {given}; the arrays of {CARD} take {size}")
+            sizes = f"a header of {length} bytes in a file of {len(data)}"
+            raise PolicyError(f"has {sizes}; the arrays of {CARD} take {size}")
         names = _stored_names(card, expected["format"])
         _check_header(data[8 : 8 + length], card, names)
         stored = safetensors.numpy.load(data)  # checks that the offsets cover the data exactly
@@ -77,8 +77,8 @@ def _check_header(text: bytes, card: Card, names: Mapping[str, str]) -> None:
     for name, shape in card.shapes().items():
         entry = check_value(header[name], dict, name)
         if (entry.get("dtype"), entry.get("shape")) != ("F32", list(shape)):
-            given = f"{quote(entry.get('dtype'))} {quote(str(entry.get('shape')))}"
-            raise PolicyError(f"{name} must be 'F32' '{list(shape)}', got {given}")
+            stored = f"{quote(entry.get('dtype'))} {quote(str(entry.get('shape')))}"
+            raise PolicyError(f"{name} must be 'F32' '{list(shape)}', got {stored}")
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -30,9 +30,9 @@ class TeamInputs:
             batch = parts[0].shape[:-1]
             fits = all(p.ndim and p.shape[:-1] == batch and p.shape[-1] <= size for p in parts)
         if not fits:
-            given = obs.shape if parts is None else [part.shape for part in parts]
+            shape = obs.shape if parts is None else [part.shape for part in parts]
             raise SettingError(
-                f"obs has shape {given}: give (*batch, {count}, {size}), or {count} arrays "
+                f"obs has shape {shape}: give (*batch, {count}, {size}), or {count} arrays "
                 f"(*batch, f_i), one per agent, with at most {size} features"
             )
         x = np.zeros((*batch, count, size + self._ids.shape[1]), np.float32)
@@ -66,18 +66,18 @@ class TeamInputs:
         if given is None:
             return self._mask
         parts = _per_agent(given, self._count, "action_mask")
-        wanted = (*batch, *self._mask.shape)
+        expected = (*batch, *self._mask.shape)
         if parts is None:
             mask = np.asarray(given, bool)
-            if mask.shape != wanted:
-                raise SettingError(f"action_mask has shape {mask.shape}: expected {wanted}")
+            if mask.shape != expected:
+                raise SettingError(f"action_mask has shape {mask.shape}: expected {expected}")
             return mask & self._mask
-        full = np.zeros(wanted, bool)
+        full = np.zeros(expected, bool)
         for j, (exists, part) in enumerate(zip(self._mask, parts, strict=True)):
-            own = (*batch, int(exists.sum()))
-            if part.shape != own:
+            shape = (*batch, int(exists.sum()))
+            if part.shape != shape:
                 raise SettingError(
-                    f"action_mask of an agent has shape {part.shape}: expected {own}"
+                    f"action_mask of an agent has shape {part.shape}: expected {shape}"
                 )
             full[..., j, exists] = part
         return full

@@ -110,29 +110,29 @@ def finding(scores: TaskScores) -> str:
     return f"{lead} {_against_runs(scores.ranking, first, rest)}"
 
 
-def _best_run(scores: TaskScores, place: int) -> str:
-    run, score = scores.runs[place], scores.last[place]
+def _best_run(scores: TaskScores, index: int) -> str:
+    run, score = scores.runs[index], scores.last[index]
     seeds = f"{len(score.seeds)} seeds" if len(score.seeds) > 1 else "one seed"
     so_far = "" if score.final else f" so far ({score.source}, {count_text(run.step)} steps)"
     extra = f" and {text}" if (text := extra_text(run)) else ""
-    who = f"{run.algorithm} with {sharing_text(run)}{extra}"
+    subject = f"{run.algorithm} with {sharing_text(run)}{extra}"
     returns = f"{score_text(score.interval)} per agent"
-    against = _against_baselines(scores.ranking, place)
+    against = _against_baselines(scores.ranking, index)
     if scores.ranking is scores:
-        return f"{who} reached {returns} ({seeds}){so_far}{against}"
+        return f"{subject} reached {returns} ({seeds}){so_far}{against}"
     wins = f"wins {run_text(scores.wins, run)} of its battles ({seeds})"
-    return f"{who} {wins}{so_far}{against}; its return is {returns}"
+    return f"{subject} {wins}{so_far}{against}; its return is {returns}"
 
 
-def _against_baselines(scores: TaskScores, place: int) -> str:
+def _against_baselines(scores: TaskScores, index: int) -> str:
     """The baselines next to a run's score: the highest it exceeds, the lowest it falls short of."""
     if not scores.baselines:
         return ""
-    if not scores.last[place].evidence.known:
+    if not scores.last[index].evidence.known:
         return "; a single seed without a known error cannot be compared with the baselines"
     groups: dict[str, list[BaselineScore]] = {"above": [], "open": [], "below": []}
     for baseline in scores.baselines:
-        groups[_position(scores, place, baseline)].append(baseline)
+        groups[_position(scores, index, baseline)].append(baseline)
     unit = scores.measure.unit
     parts = [
         f"{relation} {_named(chosen, unit)}"
@@ -143,8 +143,9 @@ def _against_baselines(scores: TaskScores, place: int) -> str:
         )
         if chosen
     ]
-    one = " (one policy; other seeds may differ)" if len(scores.last[place].seeds) == 1 else ""
-    return ", " + ", ".join(parts) + one
+    single = len(scores.last[index].seeds) == 1
+    caveat = " (one policy; other seeds may differ)" if single else ""
+    return ", " + ", ".join(parts) + caveat
 
 
 def _named(baselines: Sequence[BaselineScore], unit: str) -> str:
@@ -154,9 +155,9 @@ def _named(baselines: Sequence[BaselineScore], unit: str) -> str:
     return f"the baselines {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _position(scores: TaskScores, place: int, baseline: BaselineScore) -> str:
+def _position(scores: TaskScores, index: int, baseline: BaselineScore) -> str:
     """Above or below a baseline if the intervals do not overlap, else open."""
-    ours = scores.last[place].evidence
+    ours = scores.last[index].evidence
     half = 1.96 * baseline.stderr if math.isfinite(baseline.stderr) else 0.0
     if ours.low > baseline.value + half:
         return "above"
@@ -169,10 +170,10 @@ def _against_runs(scores: TaskScores, first: int, rest: Sequence[int]) -> str:
     if not top.known:
         return "Single seeds cannot rank the runs."
     near = []
-    for place in rest:
-        other = scores.last[place].interval
+    for index in rest:
+        other = scores.last[index].interval
         if not other.known or other.high >= top.low:
-            near.append(scores.runs[place].label)
+            near.append(scores.runs[index].label)
     if not near:
         return f"Its 95 % interval{of} lies above all others."
     names = ", ".join(near) if len(near) <= 4 else f"{len(near)} other runs"

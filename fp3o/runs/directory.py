@@ -164,16 +164,16 @@ class RunDirectory:
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, oldest first."""
-        found = (self.path / "checkpoints").glob("*.safetensors")
-        return sorted(path for path in found if re.fullmatch(r"\d+", path.stem))
+        files = (self.path / "checkpoints").glob("*.safetensors")
+        return sorted(path for path in files if re.fullmatch(r"\d+", path.stem))
 
     def newest(self) -> Checkpoint | None:
         """The newest intact checkpoint; None where there is no checkpoint.
 
         A damaged one is renamed with a warning; it is an error if all are damaged.
         """
-        found = self.checkpoints()
-        for path in reversed(found):
+        paths = self.checkpoints()
+        for path in reversed(paths):
             try:
                 return read_checkpoint(path)
             except (SafetensorError, ValueError, KeyError) as error:
@@ -182,9 +182,9 @@ class RunDirectory:
                     stacklevel=2,
                 )
                 path.rename(path.with_suffix(".damaged"))
-        if found:
+        if paths:
             raise RunError(
-                f"all {len(found)} checkpoints of {self.path} are damaged (they were renamed, "
+                f"all {len(paths)} checkpoints of {self.path} are damaged (they were renamed, "
                 "nothing was deleted): train again in another directory"
             )
         return None

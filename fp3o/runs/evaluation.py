@@ -163,8 +163,9 @@ def evaluate(
         spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
         program = _cached_program(replace(config, seed=0))
         actor = read_actor(policy, program.setup)
-        done = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
-        rows.append({"name": name, **summarise_episodes(done, program.setup.spec.episode_metrics)})
+        evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+        names = program.setup.spec.episode_metrics
+        rows.append({"name": name, **summarise_episodes(evaluated, names)})
     assert spec is not None  # there is at least one folder
     task, variant = parse_task(spec.name)
     return {
@@ -179,8 +180,8 @@ def evaluate(
 
 def _policy_folders(path: Path, which: str) -> dict[str, Path]:
     """The policy folders of all seeds of a run, or the one folder given."""
-    found = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
-    return {f"{folder.parent.name} {which}": folder for folder in found} or {path.name: path}
+    folders = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
+    return {f"{folder.parent.name} {which}": folder for folder in folders} or {path.name: path}
 
 
 def task_of_policy(policy: Policy) -> tuple[Task, str | None]:

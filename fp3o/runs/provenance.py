@@ -67,16 +67,16 @@ def _sharing_title(sharing: Any) -> str | None:
 
 def package_versions() -> dict[str, str]:
     """Versions of Python and of the packages that matter."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
+            versions[name] = "not installed"
     for name in OPTIONAL:
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def _source_commit() -> str | None:

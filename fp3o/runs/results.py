@@ -50,9 +50,9 @@ def final_evaluation(
 def _evaluate_seeds(
     program: Program, config: RunConfig, actor: Any, purpose: int
 ) -> list[dict[str, Any]]:
-    done = evaluate_params(program, config, actor, config.final_episodes, (purpose,))
+    evaluated = evaluate_params(program, config, actor, config.final_episodes, (purpose,))
     names = program.setup.spec.episode_metrics
-    return [summarise_episodes(EvalEpisodes(*one), names) for one in zip(*done, strict=True)]
+    return [summarise_episodes(EvalEpisodes(*one), names) for one in zip(*evaluated, strict=True)]
 
 
 def write_policies(

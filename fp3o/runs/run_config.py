@@ -65,9 +65,9 @@ class RunConfig:
         for name in settings:
             if name not in SETTING_TYPES:
                 raise SettingError(f"unknown setting {name!r}: {nearest(name, SETTING_TYPES)}")
-        given = {name: coerce(name, SETTING_TYPES[name], x) for name, x in settings.items()}
-        own = {name: given.pop(name) for name in setting_types(RunConfig) if name in given}
-        return dataclasses.replace(self, learner=self.learner.replace(**given), **own)
+        values = {name: coerce(name, SETTING_TYPES[name], x) for name, x in settings.items()}
+        own = {name: values.pop(name) for name in setting_types(RunConfig) if name in values}
+        return dataclasses.replace(self, learner=self.learner.replace(**values), **own)
 
     @property
     def settings(self) -> dict[str, Any]:

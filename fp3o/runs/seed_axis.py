@@ -21,9 +21,9 @@ def first_non_finite(learner: Learner, seed_numbers: range) -> str | None:
     Actor, critic, both optimiser states and the value normaliser are checked.
     """
     finite = jax.device_get(_finite_parts(learner, len(seed_numbers)))
-    for place, seed in enumerate(seed_numbers):
+    for index, seed in enumerate(seed_numbers):
         for part, ok in finite.items():
-            if not ok[place]:
+            if not ok[index]:
                 return f"the {PART_NAMES[part]} of seed {seed}"
     return None
 

@@ -121,8 +121,8 @@ class Trainer:
         """One iteration, with an evaluation and rows of metrics where they are due."""
         config, iteration = self.config, self.iteration + 1
         state, metrics = self._update()
-        if news := self._failures.news(self.step):
-            self.display.say(news)
+        if message := self._failures.news(self.step):
+            self.display.say(message)
         self._check_finite(state)
         self.checkpoint = self.checkpoint._replace(state=state)
         self.iteration = iteration
@@ -160,12 +160,12 @@ class Trainer:
 
     def _write_rows(self, rows: list[Row], evaluated: list[Row] | None) -> list[Row]:
         """Append rows of metrics, one per seed, each starting with iteration, step and seed."""
-        place = {"iteration": self.iteration, "step": self.step}
+        progress = {"iteration": self.iteration, "step": self.step}
         counts = self._failures.counts()
         evaluated = evaluated or [{}] * len(rows)
         seeds = self.config.seed_numbers
         full = [
-            {**place, "seed": seed, **counts, **row, **evaluation}
+            {**progress, "seed": seed, **counts, **row, **evaluation}
             for seed, row, evaluation in zip(seeds, rows, evaluated, strict=True)
         ]
         self._log.write(full)
@@ -176,9 +176,9 @@ class Trainer:
         config, (state, best) = self.config, self.checkpoint
         purpose = DURING_TRAINING, self.iteration
         actor = state.learner.actor
-        done = evaluate_params(self.program, config, actor, config.eval_episodes, purpose)
+        evaluated = evaluate_params(self.program, config, actor, config.eval_episodes, purpose)
         names = self.program.setup.spec.episode_metrics
-        rows = [evaluation_row(EvalEpisodes(*one), names) for one in zip(*done, strict=True)]
+        rows = [evaluation_row(EvalEpisodes(*one), names) for one in zip(*evaluated, strict=True)]
         score = np.array([row["eval_return"] for row in rows], np.float64)  # NaN for None
         self.checkpoint = TrainCheckpoint(state, best.updated(score, self.step, actor))
         return rows

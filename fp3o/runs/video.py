@@ -83,8 +83,8 @@ class EpisodeRecorder(NamedTuple):
         for time in itertools.count():
             if time % self.every == 0:
                 yield env.render(state, f"{label}   step {time}   return {total:.2f}")
-            seen = jax.device_get(now)
-            action, hidden_state = self.policy.act(seen.obs, hidden_state, seen.action_mask)
+            observed = jax.device_get(now)
+            action, hidden_state = self.policy.act(observed.obs, hidden_state, observed.action_mask)
             before, (state, now) = state, advance(state, action)
             # From the task, not from the policy: policies of format 1 do not know it.
             total += float(now.reward.mean()) / spec.reward_sum_over

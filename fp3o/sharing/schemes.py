@@ -64,22 +64,22 @@ def register_sharing(
     used. A run stores `my_module:my_scheme` and imports that module to resume.
     """
 
-    def register(found: Callable[..., Any]) -> Callable[..., Any]:
-        name, home = found.__name__, found.__module__
+    def register(target: Callable[..., Any]) -> Callable[..., Any]:
+        name, home = target.__name__, target.__module__
         if name in SHARINGS and SHARINGS[name].home != home:
             raise SettingError(f"the sharing {name!r} is already registered: choose another name")
-        line = (found.__doc__ or "").strip().partition("\n")[0]
+        line = (target.__doc__ or "").strip().partition("\n")[0]
         label = title or name.replace("_", " ")
-        SHARINGS[name] = Scheme(label, summary or line, found, home)
-        return found
+        SHARINGS[name] = Scheme(label, summary or line, target, home)
+        return target
 
     return register if function is None else register(function)
 
 
 def _built_in(name: str, title: str, summary: str) -> Callable[..., Any]:
-    def register(found: Callable[..., Any]) -> Callable[..., Any]:
-        SHARINGS[name] = Scheme(title, summary, found)
-        return found
+    def register(target: Callable[..., Any]) -> Callable[..., Any]:
+        SHARINGS[name] = Scheme(title, summary, target)
+        return target
 
     return register
 
@@ -153,11 +153,11 @@ def parse_sharing(value: Any, setting: str = "sharing") -> Any:
 
 def _parse_name(name: str) -> Any:
     """A scheme's full name, or the function of the task at an import path."""
-    found = load(name) if ":" in name else None
+    loaded = load(name) if ":" in name else None
     for known, scheme in SHARINGS.items():
-        if scheme.home and (known == name or scheme.groups is found):
+        if scheme.home and (known == name or scheme.groups is loaded):
             return f"{scheme.home}:{known}"
-    return name if found is None else found
+    return name if loaded is None else loaded
 
 
 def resolve_groups(sharing: SharingSpec, task: EnvSpec) -> PlainSharing:

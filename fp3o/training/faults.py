@@ -17,17 +17,17 @@ def first_fault(trajectory: Trajectory) -> Int[Array, " 4"]:
 
     def locate(x: Float[Array, "t e n *f"]) -> Array:
         bad = ~jnp.isfinite(x).reshape(*x.shape[:3], -1).all(-1)
-        place = jnp.stack(jnp.unravel_index(bad.reshape(-1).argmax(), bad.shape))
+        position = jnp.stack(jnp.unravel_index(bad.reshape(-1).argmax(), bad.shape))
         # An array of fewer steps holds the last ones.
-        place = place.at[0].add(num_steps - x.shape[0])
-        return jnp.where(bad.any(), place, -1)
+        position = position.at[0].add(num_steps - x.shape[0])
+        return jnp.where(bad.any(), position, -1)
 
     checked = [trajectory.reward, trajectory.obs, trajectory.critic_input]
     if isinstance(trajectory.final_critic_input, (jnp.ndarray, np.ndarray)):
         checked.append(trajectory.final_critic_input)
-    places = jnp.stack([locate(x) for x in checked])
-    kind = (places[:, 0] >= 0).argmax()
-    return jnp.concatenate([kind[None], places[kind]])
+    positions = jnp.stack([locate(x) for x in checked])
+    kind = (positions[:, 0] >= 0).argmax()
+    return jnp.concatenate([kind[None], positions[kind]])
 
 
 def refuse_fault(fault: Array, task: str) -> None:

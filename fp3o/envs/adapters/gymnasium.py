@@ -73,10 +73,10 @@ class GymWorker(WorkerEnv):
     def _action_mask(self, info: Mapping[str, Any]) -> np.ndarray:
         """The mask of the info, if it has one that fits."""
         mask = self._spec.actions.mask
-        given = info.get(MASK) if isinstance(self._spec.actions, Discrete) else None
-        if given is None or np.size(given) != mask.size or not np.any(given):
+        available = info.get(MASK) if isinstance(self._spec.actions, Discrete) else None
+        if available is None or np.size(available) != mask.size or not np.any(available):
             return mask
-        return np.reshape(given, mask.shape).astype(bool)
+        return np.reshape(available, mask.shape).astype(bool)
 
 
 class GymVecEnv(PooledVecEnv):

@@ -148,12 +148,12 @@ class JaxMarl(AdaptedEnv):
         mask, available = self.inspection.actions.mask, self.inspection.available_actions
         if available is None:
             return jnp.asarray(mask)
-        given, rows = available(inner), []
+        masks, rows = available(inner), []
         for agent, exists in zip(self.agents, mask, strict=True):
-            own, indices = jnp.ravel(given[agent]) > 0, np.flatnonzero(exists)
-            own = jnp.pad(own, (0, len(indices) - own.size), constant_values=True)
+            choices, indices = jnp.ravel(masks[agent]) > 0, np.flatnonzero(exists)
+            choices = jnp.pad(choices, (0, len(indices) - choices.size), constant_values=True)
             # An agent without any available action may take any: it has no effect.
-            rows.append(jnp.zeros(len(exists), bool).at[indices].set(own | ~own.any()))
+            rows.append(jnp.zeros(len(exists), bool).at[indices].set(choices | ~choices.any()))
         return jnp.stack(rows)
 
     def _at_limit(self, inner: Any, reward: Array, info: Mapping[str, Any]) -> Bool[Array, ""]:

@@ -31,11 +31,11 @@ def make_jaxmarl(name: str, options: EnvArguments) -> Any:
             f"unknown JaxMARL environment {name!r}: {nearest(name, package.registered_envs)}"
         )
     # Brax would reset automatically at the end of an episode.
-    given = {"auto_reset": False} if name in BRAX else {}
+    fixed = {"auto_reset": False} if name in BRAX else {}
     try:
         # The environment is kept, so it must not contain tracers.
         with jax.ensure_compile_time_eval():
-            return package.make(name, **given, **_with_objects(name, dict(options)))
+            return package.make(name, **fixed, **_with_objects(name, dict(options)))
     except (TypeError, ImportError) as error:
         raise SettingError(f"{name} cannot be made: {error}") from error
 

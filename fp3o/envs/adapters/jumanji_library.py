@@ -49,19 +49,19 @@ def jumanji_names() -> tuple[str, ...]:
 @cache
 def make_jumanji(name: str, options: EnvArguments) -> Any:
     """Make one of Jumanji's environments."""
-    package, known = _library(), jumanji_names()
-    if name not in known:
+    package, names = _library(), jumanji_names()
+    if name not in names:
         raise SettingError(
-            f"unknown multi-agent Jumanji environment {name!r}: {nearest(name, known)}"
+            f"unknown multi-agent Jumanji environment {name!r}: {nearest(name, names)}"
         )
     changes = {k.removeprefix(GENERATOR): v for k, v in options if k.startswith(GENERATOR)}
-    given: dict[str, Any] = {k: v for k, v in options if not k.startswith(GENERATOR)}
+    arguments: dict[str, Any] = {k: v for k, v in options if not k.startswith(GENERATOR)}
     try:
         # The environment is kept, so it must not contain tracers.
         with jax.ensure_compile_time_eval():
             if changes:
-                given["generator"] = _generator(package.make(name), changes)
-            return package.make(name, **given)
+                arguments["generator"] = _generator(package.make(name), changes)
+            return package.make(name, **arguments)
     except TypeError as error:
         raise SettingError(f"{name} cannot be made: {error}") from error
 
@@ -101,10 +101,10 @@ def _generator(env: Any, changes: dict[str, Any]) -> Any:
             raise SettingError(
                 f"unknown parameter {name!r} of the generator: {nearest(name, allowed)}"
             )
-    kept = {
+    current = {
         name: getattr(old, attribute)
         for name in allowed
         for attribute in (name, f"_{name}")
         if attribute in vars(old)
     }
-    return type(old)(**{**kept, **changes})
+    return type(old)(**{**current, **changes})

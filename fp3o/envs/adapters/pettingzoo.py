@@ -60,8 +60,8 @@ class PettingZooOptions:
 
     def __post_init__(self) -> None:
         for name, allowed in (("reward", REWARDS), ("on_failure", ON_FAILURE)):
-            if (given := getattr(self, name)) not in allowed:
-                raise SettingError(f"unknown {name} {given!r}: {nearest(str(given), allowed)}")
+            if (value := getattr(self, name)) not in allowed:
+                raise SettingError(f"unknown {name} {value!r}: {nearest(str(value), allowed)}")
         for name, least in (("workers", 0), ("max_episode_steps", 1)):
             number = getattr(self, name)
             if number is not None and (not isinstance(number, int) or number < least):
@@ -72,13 +72,15 @@ class PettingZooOptions:
     @classmethod
     def read(cls, variant: str) -> "tuple[PettingZooOptions, dict[str, Any]]":
         """The options of a variant, and the arguments of the environment."""
-        plain = [field.name for field in fields(cls) if field.name != "timeouts"]
-        waits = {f"timeouts.{name}": name for name in Timeouts._fields}
-        given, arguments = read_variant(variant, (*plain, *waits))
-        options = {name: value for name, value in given.items() if name in plain}
+        names = [field.name for field in fields(cls) if field.name != "timeouts"]
+        timeout_names = {f"timeouts.{name}": name for name in Timeouts._fields}
+        values, arguments = read_variant(variant, (*names, *timeout_names))
+        options = {name: value for name, value in values.items() if name in names}
         if "episode_metrics" in options:
             options["episode_metrics"] = split_names(options["episode_metrics"])
-        timeouts = Timeouts(**{waits[name]: given[name] for name in given if name in waits})
+        timeouts = Timeouts(
+            **{timeout_names[name]: values[name] for name in values if name in timeout_names}
+        )
         return cls(**options, timeouts=timeouts), dict(arguments)
 
     def write(self, kwargs: Mapping[str, Any]) -> str:

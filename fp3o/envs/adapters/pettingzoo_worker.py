@@ -72,16 +72,16 @@ class ParallelEnvWorker(WorkerEnv):
     def step(self, action: np.ndarray) -> StepReply:
         """Apply the team's actions `(n, d)`; those of absent agents are ignored."""
         codecs, index = self._layout.action_codecs, self._index
-        given = {a: codecs[index[a]].decode(action[index[a]]) for a in self._present}
-        step = _Step(*_unpack(self._env.step(given), 5, "step"))
+        actions = {a: codecs[index[a]].decode(action[index[a]]) for a in self._present}
+        step = _Step(*_unpack(self._env.step(actions), 5, "step"))
         self._time += 1
         before, self._present = self._present, self._acting(step.terminated, step.truncated)
         if self._present:
-            late = self._time >= self._layout.max_episode_steps
-            return self._reply(step, self._present, False, late)
+            truncated = self._time >= self._layout.max_episode_steps
+            return self._reply(step, self._present, False, truncated)
         last = [agent for agent in before if agent in step.obs]
-        late = any(step.truncated.get(a) and not step.terminated.get(a) for a in before)
-        return self._reply(step, last, not late, late)
+        truncated = any(step.truncated.get(a) and not step.terminated.get(a) for a in before)
+        return self._reply(step, last, not truncated, truncated)
 
     def close(self) -> None:
         """Close the environment."""
@@ -127,16 +127,16 @@ class ParallelEnvWorker(WorkerEnv):
     def _mask(self, agent: Any, obs: Mapping[Any, Any], infos: Mapping[Any, Any]) -> np.ndarray:
         """Available choices, by the mask beside the observation or else the one in the infos."""
         layout, i = self._layout, self._index[agent]
-        given = obs[agent].get(MASK) if layout.obs_codecs[i].in_dict else None
-        given = (infos.get(agent) or {}).get(MASK) if given is None else given
+        mask = obs[agent].get(MASK) if layout.obs_codecs[i].in_dict else None
+        mask = (infos.get(agent) or {}).get(MASK) if mask is None else mask
         codec, indices = layout.action_codecs[i], layout.mask_indices[i]
-        if given is None or not isinstance(codec, DiscreteCodec):
+        if mask is None or not isinstance(codec, DiscreteCodec):
             return layout.mask[i]
-        parts = given if isinstance(given, tuple) else (given,)
+        parts = mask if isinstance(mask, tuple) else (mask,)
         flat = np.concatenate([np.ravel(part) for part in parts]).astype(bool)
         if flat.size != indices.size:
-            found = f"{flat.size} entries, expected {indices.size}"
-            raise InvalidReplyError(f"agent {agent!r} has an action mask of {found}")
+            size = f"{flat.size} entries, expected {indices.size}"
+            raise InvalidReplyError(f"agent {agent!r} has an action mask of {size}")
         if not np.logical_or.reduceat(flat, np.cumsum((0, *codec.sizes[:-1]))).all():
             raise InvalidReplyError(f"agent {agent!r} has an action mask that leaves no choice")
         row = layout.mask[i].copy()
@@ -160,9 +160,9 @@ class ParallelEnvWorker(WorkerEnv):
     def _metrics(self, infos: Mapping[Any, Any]) -> np.ndarray:
         """Each metric from the first agent whose info has it; 0 where none has."""
         names = self._layout.episode_metrics
-        given = [infos.get(agent) or {} for agent in self._layout.agents] if names else []
-        found = [next((info[name] for info in given if name in info), 0.0) for name in names]
-        return np.array(found, np.float32)
+        by_agent = [infos.get(agent) or {} for agent in self._layout.agents] if names else []
+        values = [next((info[name] for info in by_agent if name in info), 0.0) for name in names]
+        return np.array(values, np.float32)
 
 
 def episode_seed(seed: int, episode: int) -> int:
@@ -183,13 +183,13 @@ def make_parallel_env(make: str | Callable[..., Any], kwargs: Mapping[str, Any])
 def load_factory(path: str) -> Callable[..., Any]:
     """The function at `module:name`, or the `parallel_env` of a module."""
     try:
-        found = imports.load(path)
+        loaded = imports.load(path)
     except ValueError as error:
         missing = getattr(error.__cause__, "name", None) or ""
         if missing.partition(".")[0] == "pettingzoo":
             raise MissingExtraError("pettingzoo", "pettingzoo") from error
         raise
-    return imports.attribute(found, FACTORY) if isinstance(found, ModuleType) else found
+    return imports.attribute(loaded, FACTORY) if isinstance(loaded, ModuleType) else loaded
 
 
 def _unpack(result: Any, number: int, method: str) -> tuple[Any, ...]:

@@ -73,8 +73,8 @@ def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:
     """
     _, arguments = read_variant(variant, ())
     name = f"{FAMILY}/{path}" + (f":{write_variant({}, arguments)}" if arguments else "")
-    found: Any = load(path)
-    env = _checked(found(**dict(arguments)) if _is_factory(found) else found, path)
+    loaded: Any = load(path)
+    env = _checked(loaded(**dict(arguments)) if _is_factory(loaded) else loaded, path)
     if isinstance(env, HostEnv):
         if env.spec.name != name:
             raise SettingError(f"the EnvSpec.name of {path} is {env.spec.name!r}, not {name!r}")

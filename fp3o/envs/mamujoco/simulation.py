@@ -133,9 +133,9 @@ def _ignore(message: str) -> None:
 
 def default_threads(num_envs: int) -> int:
     """Number of threads: the available cores or FP3O_THREADS; fewer for few simulations."""
-    given = os.environ.get("FP3O_THREADS", "")
-    if given and not (given.isdecimal() and int(given)):
-        raise SettingError(f"FP3O_THREADS must be a positive integer, got {given!r}")
+    setting = os.environ.get("FP3O_THREADS", "")
+    if setting and not (setting.isdecimal() and int(setting)):
+        raise SettingError(f"FP3O_THREADS must be a positive integer, got {setting!r}")
     affinity = getattr(os, "sched_getaffinity", None)  # where a process may be restricted to cores
-    cores = int(given) if given else len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = int(setting) if setting else len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, min(cores, -(-num_envs // SIMULATIONS_PER_THREAD)))

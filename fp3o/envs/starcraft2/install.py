@@ -31,8 +31,8 @@ class Requirement(NamedTuple):
 
 def require_starcraft2(map_name: str) -> None:
     """Raise an error that lists what is missing."""
-    if absent := [item for item in requirements(map_name) if not item.found]:
-        steps = "".join(f"\n  {item.name}: {item.fix}" for item in absent)
+    if missing := [item for item in requirements(map_name) if not item.found]:
+        steps = "".join(f"\n  {item.name}: {item.fix}" for item in missing)
         raise MissingStarCraft2Error(
             f"starcraft2/{map_name} needs StarCraft II, which is not installed completely "
             f"(smac/{map_name} needs nothing). Missing:{steps}\nCheck with `fp3o doctor`"
@@ -42,8 +42,8 @@ def require_starcraft2(map_name: str) -> None:
 def requirements(map_name: str = "*") -> list[Requirement]:
     """The package, the game, and its maps (or one of them)."""
     home = _game_folder()
-    found = [path for name in ("Maps", "maps") for path in (home / name).glob("SMAC_Maps/*.SC2Map")]
-    named = {path.stem for path in found if map_name in ("*", path.stem)}
+    maps = [path for name in ("Maps", "maps") for path in (home / name).glob("SMAC_Maps/*.SC2Map")]
+    named = {path.stem for path in maps if map_name in ("*", path.stem)}
     return [
         Requirement(
             "SMAC", _smac_version(),
@@ -68,8 +68,8 @@ def _game_folder() -> Path:
 def _smac_version() -> str:
     """SMAC's version; another package of the same name has no folder `env/starcraft2`."""
     spec = find_spec("smac")
-    places = (spec and spec.submodule_search_locations) or []
-    if not any((Path(place) / "env" / "starcraft2").is_dir() for place in places):
+    folders = (spec and spec.submodule_search_locations) or []
+    if not any((Path(folder) / "env" / "starcraft2").is_dir() for folder in folders):
         return ""
     try:
         return version("smac")

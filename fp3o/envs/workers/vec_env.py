@@ -65,7 +65,9 @@ class PooledVecEnv(VecEnv):
         keys = np.asarray(jax.random.key_data(key)).reshape(key.size, -1).tolist()
         share = self.num_envs // key.size
         self._advance()
-        self._pool.seeds[:] = [self.env_seed((*own,), i) for own in keys for i in range(share)]
+        self._pool.seeds[:] = [
+            self.env_seed((*numbers,), i) for numbers in keys for i in range(share)
+        ]
         self._pool.episodes[:] = 0
         now = stack_replies(self._pool.reset(range(self.num_envs)))
         return self._result(now, now, np.ones(self.num_envs, bool))
@@ -123,10 +125,10 @@ class PooledVecEnv(VecEnv):
     def _truncated(self, state: VecEnvState, i: int) -> StepReply:
         """The last step of a lost episode: zero reward, and the last observation is final."""
         mask = self.spec.actions.mask
-        nothing, nobody = np.zeros_like(mask), np.zeros(len(mask), bool)
-        reward, ends = nobody.astype(np.float32), (np.array(False), np.array(True))
+        unavailable, dead = np.zeros_like(mask), np.zeros(len(mask), bool)
+        reward, ends = dead.astype(np.float32), (np.array(False), np.array(True))
         last = state.obs[i], state.state[i]
-        return StepReply(*last, nothing, nobody, reward, *ends, state.episode_metrics[i])
+        return StepReply(*last, unavailable, dead, reward, *ends, state.episode_metrics[i])
 
     def _continue_from(self, state: VecEnvState) -> list[int]:
         """Environments whose episodes can be continued from a state: all from the newest one.

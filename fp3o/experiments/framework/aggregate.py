@@ -53,8 +53,8 @@ def aggregate_results(
         return [], []
     rows = []
     for name, tasks in scores.items():
-        found = aggregate_scores(tasks)
-        numbers = found.iqm, found.median, found.mean, found.optimality_gap
+        aggregates = aggregate_scores(tasks)
+        numbers = aggregates.iqm, aggregates.median, aggregates.mean, aggregates.optimality_gap
         row = [name, *map(interval_text, numbers)]
         if base in scores:
             better = improvement_over_tasks(tasks, scores[base])
@@ -75,7 +75,7 @@ def complete_variants(
     results: CellResults, values: Callable[[CellResult], np.ndarray | None]
 ) -> VariantScores:
     """Arrays of the variants that have all tasks and sharings; empty if some cell has none."""
-    places = [*dict.fromkeys((item.cell.task, item.cell.sharing) for item in results)]
+    keys = [*dict.fromkeys((item.cell.task, item.cell.sharing) for item in results)]
     table: dict[str, dict[tuple[str, str], np.ndarray]] = {}
     for item in results:
         array = values(item)
@@ -83,9 +83,9 @@ def complete_variants(
             return {}
         table.setdefault(item.cell.variant, {})[item.cell.task, item.cell.sharing] = array
     return {
-        name: [arrays[place] for place in places]
+        name: [arrays[key] for key in keys]
         for name, arrays in table.items()
-        if all(place in arrays for place in places)
+        if all(key in arrays for key in keys)
     }
 
 

@@ -71,14 +71,14 @@ def list_files(folder: Path) -> dict[str, Path]:
 
     Folders may disappear meanwhile: policies are replaced as whole folders.
     """
-    found = {}
+    files = {}
     for parent, inside, names in os.walk(folder):
         inside[:] = [name for name in inside if not name.startswith(".")]
         for name in names:
             if name not in LOCAL_FILES and not name.startswith("."):
                 path = Path(parent) / name
-                found[str(path.relative_to(folder))] = path
-    return found
+                files[str(path.relative_to(folder))] = path
+    return files
 
 
 class FolderSync:
@@ -125,9 +125,9 @@ class FolderSync:
 
     def _stamps(self) -> dict[str, tuple[int, int]]:
         """Size and modification time of every file."""
-        found = {}
+        stamps = {}
         for name, path in list_files(self._folder).items():
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
-                found[name] = status.st_size, status.st_mtime_ns
-        return found
+                stamps[name] = status.st_size, status.st_mtime_ns
+        return stamps

@@ -57,8 +57,8 @@ def run_experiment(options: ExperimentOptions) -> int:
 def experiment_cells(options: ExperimentOptions) -> list[Cell]:
     """The cells of an experiment, with the requested seeds and steps."""
     length = {"seeds": options.seeds, "steps": options.steps}
-    given = {name: value for name, value in length.items() if value is not None}
-    return with_length([*find_experiment(options.name).cells(options.scale)], given)
+    changes = {name: value for name, value in length.items() if value is not None}
+    return with_length([*find_experiment(options.name).cells(options.scale)], changes)
 
 
 def select_cells(cells: Sequence[Cell], options: ExperimentOptions) -> list[Cell]:

@@ -86,21 +86,21 @@ def compare_variants(results: CellResults, comparison: Comparison) -> Sequence[s
 
 def count_differences(results: CellResults, ours: str, theirs: str) -> Counts:
     """Count cells by the sign of the difference; cells without an interval are left out."""
-    known = [x for x in _differences(results, ours, theirs) if x.known]
-    better, worse = sum(x.low > 0 for x in known), sum(x.high < 0 for x in known)
-    return Counts(better, worse, len(known) - better - worse)
+    intervals = [x for x in _differences(results, ours, theirs) if x.known]
+    better, worse = sum(x.low > 0 for x in intervals), sum(x.high < 0 for x in intervals)
+    return Counts(better, worse, len(intervals) - better - worse)
 
 
 def _differences(results: CellResults, ours: str, theirs: str) -> list[Interval]:
     """Differences of two variants per task and sharing, where something was learned."""
     excluded = unlearned_cells(results)
-    found = []
+    differences = []
     for item in results:
         other = same_cell(item, results, theirs)
-        place = item.cell.task, item.cell.sharing
-        if item.cell.variant == ours and other and place not in excluded:
-            found.append(paired_difference(item, other))
-    return found
+        key = item.cell.task, item.cell.sharing
+        if item.cell.variant == ours and other and key not in excluded:
+            differences.append(paired_difference(item, other))
+    return differences
 
 
 def claim_verdict(counts: Counts) -> str:
@@ -117,8 +117,8 @@ def _claim_of_equality(results: CellResults, comparison: Comparison, counts: Cou
     """Whether a claim of no difference holds, and how large a hidden difference could be."""
     if counts.better or counts.worse:
         return "The paper's claim of no difference does not hold in all cells here."
-    known = [x for x in _differences(results, comparison.ours, comparison.theirs) if x.known]
-    low, high = (number_text(end([x.half for x in known])) for end in (min, max))
+    intervals = [x for x in _differences(results, comparison.ours, comparison.theirs) if x.known]
+    low, high = (number_text(end([x.half for x in intervals])) for end in (min, max))
     widths = low if low == high else f"{low} to {high}"
     return (
         "No difference is found, as the paper claims; one smaller than the half widths of the "
@@ -133,7 +133,7 @@ def run_caveats(results: CellResults) -> list[str]:
     few = min((len(run.seeds) for run in runs), default=5)
     if few < 5:
         notes.append(f"Some cells have only {few} seeds: their intervals are wide or missing.")
-    for word, differs in (("Fewer", operator.lt), ("More", operator.gt)):
+    for quantifier, differs in (("Fewer", operator.lt), ("More", operator.gt)):
         cells = [
             f"{item.cell.label} ({steps_text(item)}, planned {count_text(planned_steps(item))})"
             for item in results
@@ -141,7 +141,7 @@ def run_caveats(results: CellResults) -> list[str]:
         ]
         if cells:
             more = f" and {len(cells) - 6} more" if len(cells) > 6 else ""
-            notes.append(f"{word} steps than planned: {', '.join(cells[:6])}{more}.")
+            notes.append(f"{quantifier} steps than planned: {', '.join(cells[:6])}{more}.")
     return notes
 
 
@@ -157,8 +157,8 @@ def unlearned_notes(results: CellResults) -> list[str]:
 def unlearned_cells(results: CellResults) -> dict[tuple[str, str], str]:
     """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score."""
     floors = {}
-    for place in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
-        group = [item for item in results if (item.cell.task, item.cell.sharing) == place]
+    for key in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
+        group = [item for item in results if (item.cell.task, item.cell.sharing) == key]
         floor = group[0].baseline("uninformed") or group[0].baseline("random")
         means = [float(np.mean(item.seeds)) for item in group if item.seeds.size]
         if not floor or not means:
@@ -167,5 +167,5 @@ def unlearned_cells(results: CellResults) -> dict[tuple[str, str], str]:
         if max(means) <= measure.value(floor) + error:
             value = number_text(measure.value(floor))
             title = floor.get("title") or "random actions"
-            floors[place] = f"the baseline “{title}” ({value}{measure.unit})"
+            floors[key] = f"the baseline “{title}” ({value}{measure.unit})"
     return floors

@@ -123,13 +123,13 @@ def _claim_verdict(results: CellResults) -> str:
 
 def _ratios(results: CellResults, name: str, cost: Callable[[CellResult], float]) -> list[float]:
     """Costs of an algorithm relative to MAPPO's, where both are known."""
-    found = []
+    ratios = []
     for item in results:
         base = (item.cell.task, item.cell.sharing, "MAPPO")
         other = next((x for x in results if x.key == base), None)
         if item.cell.variant == name and other:
-            found.append(cost(item) / cost(other))
-    return [x for x in found if np.isfinite(x)]
+            ratios.append(cost(item) / cost(other))
+    return [x for x in ratios if np.isfinite(x)]
 
 
 def _bars(results: CellResults) -> Figure:
