@@ -3,7 +3,7 @@
     python examples/custom_metric.py
 
 A metric that an environment names in `EnvSpec.episode_metrics` is logged during training
-(`episode_gap`, `eval_gap`), stands in results.json, and can be read from a run.
+(`episode_gap`, `eval_gap`), is part of results.json, and can be read from a run.
 """
 
 import dataclasses

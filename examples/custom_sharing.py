@@ -9,7 +9,7 @@ import fp3o
 
 @fp3o.register_sharing
 def shared_encoder(agent_types, num_layers):
-    """One encoder per agent type, separate layers behind it."""
+    """One encoder per agent type, followed by separate layers."""
     encoder = tuple(agent_types)
     separate = tuple(range(len(agent_types)))
     return [encoder] + [separate] * (num_layers - 1)

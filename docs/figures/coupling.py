@@ -1,4 +1,4 @@
-"""Which agents are updated when, coupled to whom: the stages computed by the library."""
+"""Updated agents and coupling of every stage, as computed by the library."""
 
 from pathlib import Path
 

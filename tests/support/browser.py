@@ -26,7 +26,7 @@ os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[2]), 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-"""Puts two pipes where the browser wants them: it listens on 3 and answers on 4."""
+"""Moves two pipes to the descriptors that the browser uses: 3 for input, 4 for output."""
 
 
 class Browser:
@@ -46,7 +46,7 @@ class Browser:
         self.events: list[dict[str, Any]] = []
 
     def connect(self) -> None:
-        """Open a tab and cut it off from every network."""
+        """Open a tab without network access."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         tab = self.ask("Target.attachToTarget", targetId=target, flatten=True)
         self._session = tab["sessionId"]
@@ -56,7 +56,7 @@ class Browser:
         self.ask("Network.emulateNetworkConditions", offline=True, **none)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Give an order and wait for the answer; what happens meanwhile is written down."""
+        """Send a command and wait for the reply; events in between are recorded."""
         self._count += 1
         order = {"id": self._count, "method": method, "params": params}
         if self._session:
@@ -78,7 +78,7 @@ class Browser:
         return json.loads(text)
 
     def see(self, expression: str) -> Any:
-        """What a piece of JavaScript gives in the page."""
+        """The value of a JavaScript expression in the page."""
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
@@ -111,13 +111,13 @@ class Browser:
             self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name)
 
     def complaints(self) -> list[dict[str, Any]]:
-        """What went wrong in the page, and every address it asked for beside its own."""
+        """Errors in the page, and every other address that it requested."""
         self.see("1")  # events that came before are read
         wrong = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [event for event in self.events if event["method"] in wrong or _fetches(event)]
 
     def close(self) -> None:
-        """End the browser: it goes when nobody speaks to it any more."""
+        """Close the browser, which exits when its pipe is closed."""
         os.close(self._out)
         try:
             self.process.wait(TIMEOUT)

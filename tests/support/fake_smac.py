@@ -115,7 +115,7 @@ class StarCraft2Env:
         self.launched = 0
 
     def moment(self) -> plain.PlainBattle:
-        """What the plain model sees of it."""
+        """The state for the plain model."""
         units = [*self.agents.values(), *self.enemies.values()]
         columns = SimpleNamespace(
             x=[unit.pos.x for unit in units],

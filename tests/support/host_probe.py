@@ -32,7 +32,7 @@ class HostProbe(VecEnv):
 
     @property
     def spec(self) -> EnvSpec:
-        """The probe's facts."""
+        """The specification of the probe."""
         return self.probe.spec
 
     def reset(self, key: Key[Array, "*s"]) -> tuple[HostCue, TimeStep]:

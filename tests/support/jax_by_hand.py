@@ -1,4 +1,4 @@
-"""What comparisons with JaxMARL and Jumanji environments stepped by hand have in common."""
+"""Helpers for comparisons with JaxMARL and Jumanji environments stepped by hand."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ BY_HAND = {
 
 
 def fits(task: Any) -> None:
-    """What flows has the shapes of the spec, and a loop can carry it."""
+    """Time steps have the shapes of the spec, and states can be carried by a loop."""
     spec, batch = task.spec, VmapEnv(task, 2)
     state, now = jax.eval_shape(batch.reset, jax.random.key(0))
     continuous = isinstance(spec.actions, Box)

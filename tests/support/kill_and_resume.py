@@ -45,7 +45,7 @@ def whole(out: Path, task: str, steps: int, env: dict[str, str]) -> None:
 
 
 def interrupted(out: Path, task: str, steps: int, kills: int, env: dict[str, str]) -> list[int]:
-    """Kill `kills` times at random moments of training; how many lines each process left."""
+    """Kill `kills` times at random times of training; the number of lines of each process."""
     left: list[int] = []
     metrics, rng = out / "metrics.jsonl", random.Random(0)
     lines = lambda: metrics.read_bytes().count(b"\n") if metrics.exists() else 0  # noqa: E731

@@ -22,7 +22,7 @@ CHOICES = 4
 
 @dataclass(frozen=True)
 class AnyProbe(Probe):
-    """The probe of a number: all that tells the discrete probes apart, looked up in arrays."""
+    """The probe with this index: the parameters of the discrete probes, looked up in arrays."""
 
     task: Any = 0
 
@@ -55,7 +55,7 @@ class AnyProbe(Probe):
 
 @dataclass(frozen=True)
 class Mixture(VecEnv):
-    """A batch of the discrete probes; the task stands in the state and outlives episodes."""
+    """A batch of the discrete probes; the task is part of the state and survives resets."""
 
     num_envs: int
     task: Any = 0

@@ -1,6 +1,6 @@
-"""The particle tasks as the paper's code plays them, in plain Python loops: a second opinion.
+"""The particle tasks of the paper's code in plain Python loops, an independent reference.
 
-Written from the facts of on-policy's environments, float64, one world, one agent at a time; nothing
+Written from the rules of on-policy's environments, float64, one world, one agent at a time; nothing
 is shared with the library. Per step: an agent's velocity loses a quarter, gains a tenth of the
 force on it, and moves the agent for a tenth of a second. An action is one-hot: the second entry
 pushes right, the third left, the fourth up, the fifth down, with force 5.
@@ -41,7 +41,7 @@ class World:
             agent.said = [0.0] * self.words
 
     def step(self, moves: list[int], words: list[int]) -> tuple[list[float], bool]:
-        """Everybody's reward, which is the sum of all, and whether the episode is over."""
+        """The reward of every agent, the sum over all, and whether the episode has ended."""
         forces = []
         for agent, move in zip(self.agents, moves, strict=True):
             one_hot = [1.0 if choice == move else 0.0 for choice in range(5)]
@@ -118,7 +118,7 @@ class Spread(World):
         total = 0.0
         for landmark in self.landmarks:
             total -= min(math.dist(agent.place, landmark) for agent in self.agents)
-        for agent in self.agents:  # an agent is no distance away from itself: fined at every step
+        for agent in self.agents:  # an agent collides with itself: a penalty at every step
             if math.dist(agent.place, self.agents[i].place) < 2 * self.size:
                 total -= 1.0
         return total

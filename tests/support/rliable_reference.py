@@ -1,4 +1,4 @@
-"""Scores of two algorithms, and what rliable 1.2.0 says about them.
+"""Scores of two algorithms, and the statistics of rliable 1.2.0 for them.
 
 It has drawn 100 000 resamples for aggregates, 50 000 for curves and profiles, 20 000 for the
 probability of improvement.
@@ -55,7 +55,7 @@ RLIABLE = {
 
 
 def near(found: stats.Interval, reference: tuple[float, float, float], grid: float = 0.0) -> bool:
-    """The same number, and ends that two bootstraps, each with its own luck, can share."""
+    """The same estimate, and bounds that agree up to the noise of two bootstraps."""
     centre, low, high = reference
     # The 2.5 % quantile of 5000 draws has a standard error of a hundredth of the interval.
     luck = 0.04 * (high - low) + grid + 1e-3

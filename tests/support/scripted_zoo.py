@@ -1,4 +1,4 @@
-"""Tasks of scripted PettingZoo environments, and what they show."""
+"""Tasks of scripted PettingZoo environments, and their time steps."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def scripted(team: Any, frames: Any, **options: Any) -> tuple[PettingZoo, list[S
 
 
 def play(task: PettingZoo, *actions: Any) -> list[TimeStep]:
-    """What one environment shows, from its reset on; an action is `(n, d)`."""
+    """Time steps of one environment, starting with its reset; an action is `(n, d)`."""
     env = task.vectorise(1)
     state, now = env.reset(KEY)
     shown = [now]

@@ -20,7 +20,7 @@ MARK = 0.123456
 LOSS = "actor_loss"
 """The function that uses it."""
 RECORDS = {"fp3o.runs.provenance"}
-"""Modules that write the setting down, which is not on the way into the program."""
+"""Modules that only record the setting and do not pass it on to the program."""
 
 
 def carries(value: Any, depth: int = 3) -> bool:
@@ -46,7 +46,7 @@ class Watch:
         self.done = False
 
     def __call__(self, frame: FrameType, event: str, value: Any) -> None:
-        """Look at one call or return, as `sys.setprofile` hands it over."""
+        """Inspect one call or return; the callback of `sys.setprofile`."""
         name = frame.f_globals.get("__name__", "")
         if self.done or not name.startswith("fp3o."):
             return

@@ -1,4 +1,4 @@
-"""Small policies of every kind, what they observe, and the engine's decision for comparison."""
+"""Small policies of every kind, their inputs, and the actions of the JAX policy."""
 
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,7 @@ def saved_policy(sharing: str, gru_size: int, space: str, folder: Path) -> Polic
 
 
 def observe(random: np.random.Generator, num_outputs: int) -> dict[str, Any]:
-    """What a team sees at one step: padded observations, available actions, new episodes."""
+    """Inputs of a team at one step: padded observations, action masks, episode starts."""
     padding = np.arange(5) >= np.array(OBS_SIZES)[:, None]
     obs = random.normal(1.0, 2.0, size=(BATCH, 4, 5)) * ~padding
     action_mask = random.random((BATCH, 4, num_outputs)) < 0.7
@@ -59,7 +59,7 @@ def observe(random: np.random.Generator, num_outputs: int) -> dict[str, Any]:
 
 
 def decide_with_engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_state: Any) -> Any:
-    """The engine's decision and the distribution behind it."""
+    """Actions and distribution of the JAX policy."""
     nothing, flag = jnp.zeros((BATCH, 4)), jnp.zeros(BATCH, bool)
     obs, state = jnp.asarray(step["obs"], float), jnp.zeros((BATCH, 4, 9))
     timestep = TimeStep(

@@ -1,4 +1,4 @@
-"""Settings of small runs, and the metrics that a run leaves."""
+"""Settings of small runs, and the metrics that a run writes."""
 
 import json
 from collections.abc import Mapping
@@ -18,5 +18,5 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def worker_losses(row: Mapping[str, Any]) -> dict[str, int]:
-    """What a line of metrics or the results say about workers that failed."""
+    """Counts of failed workers in a line of metrics or in the results."""
     return {name: number for name, number in row.items() if name.startswith("env_")}

@@ -69,7 +69,7 @@ def huber(error: Array, delta: float) -> tuple[Array, Array]:
 def policy_of(
     s: Settings, params: Params, agent: Agent, i: int
 ) -> tuple[Policy, dict[str, Layer], Any]:
-    """Agent i's action distribution at its rows, and what the way back needs."""
+    """Agent i's action distribution at its rows, and the tape for the backward pass."""
     own = s.actor.own(params, i)
     out, _, tape = forward(s.actor, own, agent.features, agent.hidden_state, agent.episode_start)
     return head_of(s, own, out, agent.action_mask), own, tape
@@ -95,7 +95,8 @@ def actor_loss(
 ) -> tuple[float, Params]:
     """-Σ w (surrogate + c_H H) over the agents of the stage, and its gradient.
 
-    `frozen` holds the others' product at the start of the stage; live algorithms take it anew.
+    `frozen` is the others' product at the start of the stage; with `refresh_ratios` it is
+    recomputed.
     """
     found = {i: policy_of(s, params, part[i], i) for i in stage.agents}
     log_ratio = {

@@ -19,14 +19,14 @@ Layer = dict[str, Array]
 Params = dict[tuple[str, int], Layer]
 """(layer, group) -> its arrays."""
 Tape = dict[str, Any]
-"""What a forward pass keeps for the backward pass."""
+"""Intermediate results of a forward pass, for the backward pass."""
 
 EPSILON = 1e-5
 
 
 @dataclass(frozen=True)
 class Network:
-    """Who uses which numbers: for every layer, in order, the map from agent to group."""
+    """Layers of a network in order, each with its map from agent to group."""
 
     groups: dict[str, tuple[int, ...]]
     activation: str

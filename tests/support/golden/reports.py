@@ -1,4 +1,4 @@
-"""What the golden reference reports: the metrics of stages and of an iteration."""
+"""Metrics of the golden reference, per stage and per iteration."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from golden.stages import Stage
 
 @dataclass
 class Log:
-    """What the gradient steps of a stage report."""
+    """Metrics of the gradient steps of a stage."""
 
     policy_loss: list[float] = field(default_factory=list)
     actor_grad_norm: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Stages of an iteration: who is updated, and under whose ratios."""
+"""Stages of an iteration: updated agents and their coupling."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from golden.data import Settings
 
 
 class Stage(NamedTuple):
-    """Who is updated, under whose ratios, with which ε, whether the condition must hold."""
+    """Updated agents, coupling, ε, and whether the condition must hold."""
 
     agents: list[int]
     coupled: dict[int, list[int]]

@@ -35,7 +35,7 @@ CUSTOM: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm, its variant, and the data it meets."""
+    """An algorithm, its variant, and the kind of data."""
 
     algorithm: str
     sharing: str = "full"
