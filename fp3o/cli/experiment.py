@@ -8,7 +8,7 @@ from fp3o.cli.options import read_options
 
 
 def experiment_command(argv: Sequence[str]) -> int:
-    """Reproduce a table or figure of the paper, or one beyond it; `list` shows all of them."""
+    """Reproduce a table or figure of the paper, or run another experiment; `list` shows all."""
     from fp3o.experiments.framework.options import ExperimentOptions
 
     options = read_options(ExperimentOptions, argv, experiment_command)

@@ -52,7 +52,7 @@ class EvaluateOptions:
     seed: int = 0
     """Seed of the episodes."""
     trust: bool = False
-    """Import the custom task or network that a policy folder outside its run names."""
+    """Import the custom task or network that a policy folder without its run refers to."""
     json: bool = False
     """Print JSON."""
 
@@ -123,7 +123,7 @@ class RenderOptions:
     seconds: float = 10.0
     """Maximum length of the video per episode, in seconds."""
     trust: bool = False
-    """Import the custom task or network that a policy folder outside its run names."""
+    """Import the custom task or network that a policy folder without its run refers to."""
 
 
 def render_command(argv: Sequence[str]) -> None:

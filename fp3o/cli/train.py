@@ -12,7 +12,7 @@ from fp3o.options import parse_options, read_value, write_options
 
 
 def train_command(argv: Sequence[str]) -> int:
-    """Train policies for a task; without arguments, a demo."""
+    """Train policies for a task; without arguments, run the demo."""
     from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
     from fp3o.runs.progress import make_display
     from fp3o.runs.train import make_config, start_run

@@ -36,7 +36,7 @@ class ExperimentOptions:
     gpus: float = 0.0
     """GPUs per cell on Ray; a fraction lets several cells share one."""
     retries: int = 3
-    """How often Ray restarts a cell whose node has failed."""
+    """Number of times that Ray restarts a cell whose node has failed."""
 
     @property
     def command(self) -> str:
