@@ -39,14 +39,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty working directory; modules imported from it are forgotten afterwards."""
+    """An empty working directory whose modules are imported anew and forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    before = {*sys.modules}
+    for name in _modules_in(ROOT / "examples"):  # a page writes files of the same names
+        monkeypatch.delitem(sys.modules, name)
     yield tmp_path
-    for name in {*sys.modules} - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
+    for name in _modules_in(tmp_path):
+        del sys.modules[name]
+
+
+def _modules_in(folder: Path) -> list[str]:
+    files = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
+    return [name for name, file in files.items() if file.startswith(f"{folder}/")]
 
 
 @pytest.mark.usefixtures("empty_directory", "registries")

@@ -7,9 +7,19 @@ from typing import Any
 
 import pytest
 
+import fp3o
 from fp3o.cli import main as cli
 from fp3o.cli import options as cli_options
 from fp3o.runs.run_config import RunConfig
+
+
+def replace(patch: pytest.MonkeyPatch, target: str, value: Any) -> None:
+    """Replace a function where it is defined, and in `fp3o`, which keeps what it has imported."""
+    name = target.rpartition(".")[2]
+    if name in fp3o.__all__:
+        getattr(fp3o, name)  # so that the original is put back
+        patch.setattr(fp3o, name, value)
+    patch.setattr(target, value)
 
 
 def fewer(patch: pytest.MonkeyPatch, target: str, index: int, name: str, limit: int) -> None:
@@ -25,7 +35,7 @@ def fewer(patch: pytest.MonkeyPatch, target: str, index: int, name: str, limit: 
             options[name] = min(options.get(name, limit), limit)
         return real(*given, **options)
 
-    patch.setattr(target, function)
+    replace(patch, target, function)
 
 
 class ParsedError(Exception):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_commands import fewer, parse_command
+from doc_commands import fewer, parse_command, replace
 from doc_pages import Block, blocks, commands, page_id
 
 import fp3o
@@ -117,15 +117,15 @@ class World:
                 Path("settings.toml").write_text(block.code)
 
     def _stub(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr("fp3o.runs.results.evaluate_baselines", baseline_rows)
-        patch.setattr("fp3o.runs.evaluation.evaluate_baselines", baseline_rows)
-        patch.setattr("fp3o.reports.report", self.report)
-        patch.setattr("fp3o.envs.check.check_env", self.check_env)
-        patch.setattr("fp3o.cli.diagnosis._tasks", list)
+        replace(patch, "fp3o.runs.results.evaluate_baselines", baseline_rows)
+        replace(patch, "fp3o.runs.evaluation.evaluate_baselines", baseline_rows)
+        replace(patch, "fp3o.reports.report", self.report)
+        replace(patch, "fp3o.envs.check.check_env", self.check_env)
+        replace(patch, "fp3o.cli.diagnosis._tasks", list)
         for module in ("fp3o.runs.evaluation", "fp3o.runs.run"):
-            patch.setattr(f"{module}.evaluate", self.evaluate)
+            replace(patch, f"{module}.evaluate", self.evaluate)
         for module in ("fp3o.runs.video", "fp3o.runs.run"):
-            patch.setattr(f"{module}.render", self.render)
+            replace(patch, f"{module}.render", self.render)
 
     def copy(self, place: str | Path) -> Path:
         """The small run (or its policy) under the name that the page uses."""
