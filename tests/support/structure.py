@@ -216,8 +216,7 @@ def _defined(node: ast.stmt) -> list[str]:
 
 def main() -> None:
     """Print all measurements."""
-    lengths, found = file_lengths(), [*functions()]
-    graph = unit_imports()
+    lengths, found, graph = file_lengths(), [*functions()], unit_imports()
     print(f"units {len(graph)}, layers {layers()}, imports {sum(map(len, graph.values()))}")
     print(f"upward imports {len(upward_imports())}", *upward_imports()[:20], sep="\n  ")
     print(f"cycles of modules {len(module_cycles())}", *module_cycles()[:20], sep="\n  ")
