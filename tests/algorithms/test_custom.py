@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fp3o
-from fp3o.algorithms.registry import SCHEDULES
 from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import Stage, register_schedule
 from fp3o.algorithms.table import ALGORITHMS, algorithm_name, parse_algorithm, register_algorithm
@@ -50,7 +49,8 @@ def test_it_is_trained_and_resumed(sharing: str, tmp_path: Path) -> None:
     assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
 
 
-def test_rows_and_schedules_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("registries")
+def test_rows_and_schedules_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="built-in algorithm"):
         register_algorithm("mappo", Algorithm(), __name__)
     with pytest.raises(ValueError, match="letters"):
@@ -59,9 +59,6 @@ def test_rows_and_schedules_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> 
         parse_algorithm("custom_algorithm:gentlest")
     with pytest.raises(ValueError, match="my_module:my_algorithm"):
         parse_algorithm("gentler")
-
-    monkeypatch.setitem(SCHEDULES, "crooked", None)  # restored after the test
-    del SCHEDULES["crooked"]
 
     @register_schedule
     def crooked(key: Any, score: Any, epochs: int, row: Any) -> Stage:
@@ -72,7 +69,7 @@ def test_rows_and_schedules_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> 
         Setup(PROBES["credit"].spec, Config(algorithm=Algorithm("crooked")))
     with pytest.raises(ValueError, match=r"fp3o\.register"):
         algorithm_name(Algorithm("crooked"))
-    # An unknown schedule has a name; it is refused where the settings are checked.
+    # An unknown schedule has a name; it is rejected where the settings are checked.
     assert algorithm_name(Algorithm("croked")) == "fp3o:schedule=croked"
     with pytest.raises(ValueError, match="already registered by"):
 

@@ -11,22 +11,19 @@ import fp3o
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.cli import diagnosis
 from fp3o.cli.listing import listing
-from fp3o.envs import registry
 from fp3o.envs.registry import imports_code
 from fp3o.envs.toys.probe import PROBES
 from fp3o.policy import PolicyError, require_trust
 from fp3o.sharing.schemes import SHARINGS
 
 
-def test_registered_things_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Algorithms, sharings and environments that a user registers stand beside the built-in."""
-    monkeypatch.setitem(ALGORITHMS, "mine", replace(ALGORITHMS["mappo"], summary="my summary"))
-    monkeypatch.setitem(SHARINGS, "pairs", replace(SHARINGS["full"], summary="pairs of agents"))
+@pytest.mark.usefixtures("registries")
+def test_registered_things_are_listed() -> None:
+    """Registered algorithms, sharings and environments are listed beside the built-in ones."""
+    ALGORITHMS["mine"] = replace(ALGORITHMS["mappo"], summary="my summary")
+    SHARINGS["pairs"] = replace(SHARINGS["full"], summary="pairs of agents")
     name = fp3o.register_env(PROBES["credit"]).name
-    try:
-        found = listing()
-    finally:
-        registry.REGISTERED.pop(name)
+    found = listing()
     assert found["algorithms"]["mine"]["summary"] == "my summary"
     assert found["sharings"]["pairs"] == "pairs of agents"
     assert name in found["tasks"]

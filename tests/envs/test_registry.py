@@ -8,7 +8,6 @@ import pytest
 
 import fp3o
 from fp3o import envs
-from fp3o.envs import registry
 from fp3o.envs.registry import families, get_task, imports_code, parse_task
 from fp3o.errors import SettingError
 
@@ -83,12 +82,10 @@ def test_spec_names_find_their_task() -> None:
         assert (task.name, found) == (name, variant)
 
 
+@pytest.mark.usefixtures("registries")
 def test_an_object_is_known_after_registration() -> None:
     with pytest.raises(SettingError, match="register_env"):
         get_task("own/Target")
-    try:
-        task = fp3o.register_env(fp3o.probe("target"))
-        assert parse_task(task.name) == (task, None) and get_task("own/Target") is task
-        assert fp3o.make("own/Target", 2).num_envs == 2
-    finally:
-        registry.REGISTERED.clear()
+    task = fp3o.register_env(fp3o.probe("target"))
+    assert parse_task(task.name) == (task, None) and get_task("own/Target") is task
+    assert fp3o.make("own/Target", 2).num_envs == 2

@@ -5,17 +5,14 @@ from pathlib import Path
 import pytest
 
 from fp3o.algorithms.row import Algorithm
-from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN, register_algorithm
+from fp3o.algorithms.table import register_algorithm
 from fp3o.reports.data.record import RunRecord
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.run_config import RunConfig
 
 
-def test_a_custom_algorithm_is_recorded_with_its_title_and_gate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("fp3o.algorithms.table.ALGORITHMS", {**ALGORITHMS})
-    monkeypatch.setattr("fp3o.algorithms.table.REGISTERED_IN", {**REGISTERED_IN})
+@pytest.mark.usefixtures("registries")
+def test_a_custom_algorithm_is_recorded_with_its_title_and_gate() -> None:
     row = Algorithm("pipelines", inner_clip=0.3, title="Careful", colour=("#123456", "#abcdef"))
     register_algorithm("careful", row, __name__)
     config = RunConfig().with_settings({"algorithm": "careful"})

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fp3o.envs.task import BaselineRole
 from fp3o.reports.data.measures import RETURN, WIN_RATE, Measure
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
@@ -93,8 +94,8 @@ class CellResult:
         """The scores of `by_seed` as an array."""
         return np.array([*self.by_seed.values()])
 
-    def baseline(self, role: str) -> Mapping[str, Any] | None:
-        """Evaluation of the task's baseline with a `BaselineRole`; None if it has none."""
+    def baseline(self, role: BaselineRole) -> Mapping[str, Any] | None:
+        """Evaluation of the task's baseline with this role; None if it has none."""
         baselines = (self.run.results.get("baselines") or {}) if self.run else {}
         return next((row for row in baselines.values() if row.get("role") == role), None)
 
