@@ -7,7 +7,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
 # JaxMARL pins old versions of packages that the development tools need: it gets a separate environment.
 ADAPTERS := $(VENV)/adapters
 
-.PHONY: demo test test-slow test-adapters check format docs bench
+.PHONY: demo test test-slow test-adapters campaign check format docs bench
 
 $(BIN)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ test: $(BIN)/.installed-dev
 
 test-slow: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+# The attacks on files, runs and processes at full length (hours); totals for docs/reliability.md.
+campaign: $(BIN)/.installed-dev
+	CAMPAIGN_TOTALS=campaign.json $(BIN)/python -m pytest -n $(WORKERS) -m campaign
 
 test-adapters: $(ADAPTERS)/.installed
 	$(ADAPTERS)/bin/python -m pytest -n $(WORKERS) -m '' \

@@ -1,13 +1,15 @@
 """Configuration of the tests: shapes checked at every call, programs compiled quickly."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns import PROPERTY, Campaign, totals_line
 
 FAST_COMPILE = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
@@ -72,3 +74,38 @@ def registries() -> Iterator[None]:
     for table, old in zip(tables, before, strict=True):
         table.clear()
         table.update(old)
+
+
+@pytest.fixture(
+    params=[
+        "small",
+        pytest.param("medium", marks=pytest.mark.slow),
+        pytest.param("whole", marks=pytest.mark.campaign),
+    ]
+)
+def campaign(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Iterator[Campaign]:
+    """A campaign named after the test; its totals are part of the test's report."""
+    name = request.node.originalname.removeprefix("test_").replace("_", " ")
+    campaign = Campaign(name, request.param)
+    yield campaign
+    record_property(PROPERTY, campaign.record)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the totals of the campaigns; `CAMPAIGN_TOTALS` names a JSON file for them."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    records = [
+        value
+        for report in reports
+        if getattr(report, "when", "") == "teardown"
+        for name, value in report.user_properties
+        if name == PROPERTY
+    ]
+    if records:
+        terminalreporter.section("campaigns")
+    for record in records:
+        terminalreporter.write_line(totals_line(record))
+    if path := os.environ.get("CAMPAIGN_TOTALS"):
+        Path(path).write_text(json.dumps(records, indent=1) + "\n")

@@ -1,0 +1,69 @@
+"""Campaigns: many random attacks, each with a documented outcome; the outcomes are counted.
+
+A test that takes the fixture `campaign` runs in three sizes: a small one among the default tests, a
+medium one in `make test-slow`, and the whole one in `make campaign`. Random numbers come from the
+seed that a failure prints; `CAMPAIGN_SEED` sets it.
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Literal
+
+import hypothesis
+
+Size = Literal["small", "medium", "whole"]
+SIZES: tuple[Size, ...] = ("small", "medium", "whole")
+
+PROPERTY = "campaign"
+"""Name under which a test's report carries the outcomes."""
+
+
+class Campaign:
+    """The size of a campaign, its seed, and the number of attacks by outcome."""
+
+    def __init__(self, name: str, size: Size):
+        self.name, self.size = name, size
+        chosen = random.SystemRandom().randrange(2**32) if size == "whole" else 0
+        self.seed = int(os.environ.get("CAMPAIGN_SEED", chosen))
+        self.outcomes: Counter[str] = Counter()
+
+    def tries(self, small: int, medium: int, whole: int) -> int:
+        """The number of attacks in this size."""
+        return {"small": small, "medium": medium, "whole": whole}[self.size]
+
+    def count(self, outcome: str) -> None:
+        """Count an attack that ended as documented."""
+        self.outcomes[outcome] += 1
+
+    def attack(self, test: Callable[..., None], *, small: int, medium: int, whole: int) -> None:
+        """Run a Hypothesis test, a function under `@given`, with as many examples."""
+        settings = hypothesis.settings(
+            max_examples=self.tries(small, medium, whole),
+            deadline=None,
+            database=None,
+            print_blob=True,
+            report_multiple_bugs=False,
+            suppress_health_check=[*hypothesis.HealthCheck.__members__.values()],
+        )
+        print(f"{self.name}: seed {self.seed}")
+        hypothesis.seed(self.seed)(settings(test))()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The totals, for the summary and the page on reliability."""
+        return {
+            "name": self.name,
+            "size": self.size,
+            "seed": self.seed,
+            "tries": self.outcomes.total(),
+            "outcomes": dict(sorted(self.outcomes.items())),
+        }
+
+
+def totals_line(record: dict[str, Any]) -> str:
+    """One line of the summary of a test session."""
+    outcomes = ", ".join(f"{number:,} {name}" for name, number in record["outcomes"].items())
+    head = f"{record['name']} ({record['size']}, seed {record['seed']})"
+    return f"{head}: {record['tries']:,} tries: {outcomes}"
