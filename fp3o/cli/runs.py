@@ -21,6 +21,8 @@ class ResumeOptions:
     """The run directory."""
     steps: int | None = None
     """Total environment steps per seed; by default, the number in the run's settings."""
+    restart: bool = False
+    """Start over with the same settings; the old files are kept in a folder of the run."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
@@ -33,7 +35,13 @@ def resume_command(argv: Sequence[str]) -> int:
     from fp3o.runs.train import resume
 
     style = "quiet" if options.quiet else "auto"
-    run = resume(options.run, steps=options.steps, progress=style, loggers=options.loggers)
+    run = resume(
+        options.run,
+        steps=options.steps,
+        restart=options.restart,
+        progress=style,
+        loggers=options.loggers,
+    )
     return conclude(run, options.quiet)
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from fp3o.errors import UserError
 
+PART = ".part"
+"""End of the names of files that are being written; they begin with a dot."""
+
 
 class RunError(UserError, RuntimeError):
     """A run directory cannot be used as requested; the message says why and what to do."""
@@ -14,14 +17,14 @@ class RunError(UserError, RuntimeError):
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file atomically: it contains the old content or the new one, never a part."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}{PART}")
     try:
         with part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except OSError:
+    except BaseException:
         part.unlink(missing_ok=True)
         raise
     flush(path.parent)

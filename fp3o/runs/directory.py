@@ -11,44 +11,41 @@
 | `tensorboard/`        | the metrics for TensorBoard                                            |
 
 A file is written under a temporary name, flushed to disk and then renamed, so that a reader sees
-either the old content or the new one. A checkpoint carries a digest of its contents; where it does
-not match, the checkpoint before it is used.
+either the old content or the new one. JSON files carry a checksum of their content. A checkpoint
+carries a digest of its arrays, of the settings and of the metrics so far; where one of them does
+not match, the checkpoint before it is used, and if there is none, nothing is changed.
 """
 
-import hashlib
 import json
 import os
-import re
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
-
-from fp3o.runs.atomic import RunError, flush, write_atomically
-from fp3o.spec import FORMAT
-
-FORMAT_1 = (
-    "{path} was written by fp3o format {format}; this version resumes format {ours}: use the "
-    "version that wrote it, or load its policies, which still works"
+from fp3o.files import CHECKSUM, DamagedFileError, parse_document, read_regular, with_checksum
+from fp3o.runs.atomic import PART, RunError, flush, write_atomically
+from fp3o.runs.checkpoint_files import (
+    START_OVER,
+    Checkpoint,
+    check_format,
+    checkpoint_paths,
+    newest_intact,
+    settings_digest,
+    write_checkpoint,
 )
-NEWER = (
-    "{path} was written by a newer fp3o (format {format}); this version reads {ours}: update fp3o"
+from fp3o.runs.lock import DirectoryLock
+
+LOCK_FILE = "lock"
+"""File of the lock where directories cannot be locked."""
+
+
+RESTORE_CONFIG = (
+    "Restore it from a copy: the settings of a run cannot change, apart from `fp3o resume --steps`"
 )
 
 
-class Checkpoint(NamedTuple):
-    """A stored state of training."""
-
-    iteration: int
-    """Iterations done."""
-    cursor: int
-    """Length of `metrics.jsonl` in bytes."""
-    arrays: dict[str, np.ndarray]
+class DamagedRunError(RunError):
+    """A file of a run is damaged or was edited."""
 
 
 class RunDirectory:
@@ -56,7 +53,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._lock = FileLock(self.path / "lock")
+        self._lock = DirectoryLock(self.path)
 
     @property
     def metrics(self) -> Path:
@@ -65,7 +62,7 @@ class RunDirectory:
 
     def exists(self) -> bool:
         """Whether a run was started here."""
-        return (self.path / "config.json").is_file()
+        return os.path.lexists(self.path / "config.json")
 
     def create(self) -> None:
         """Create and lock a new directory; one that is not empty is rejected."""
@@ -84,8 +81,9 @@ class RunDirectory:
                 f"{self.path} already holds a run: continue with `fp3o resume {self.path}`, or "
                 "choose another directory with --out"
             )
+        foreign = {entry.name for entry in self.path.iterdir()} - {LOCK_FILE}
         # A process that was killed at once may have left a partial file.
-        foreign = {p.name for p in self.path.iterdir() if p.suffix != ".part"} - {"lock"}
+        foreign = {name for name in foreign if not name.endswith(PART)}
         if foreign:
             raise RunError(
                 f"{self.path} is not empty (it holds {sorted(foreign)[0]!r}) and is not a run: "
@@ -94,132 +92,131 @@ class RunDirectory:
 
     def lock(self) -> None:
         """Lock the directory for writing; the lock is released when the process ends."""
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise RunError(
-                f"another process is writing to {self.path}: wait for it, or choose another "
-                "directory with --out"
-            ) from None
-        except OSError as error:
-            raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
+        self._lock.acquire()
+        # Left by processes that were killed while they wrote.
+        for folder in (self.path, self.path / "checkpoints"):
+            for part in folder.glob(f".*{PART}"):
+                part.unlink(missing_ok=True)
 
     def unlock(self) -> None:
         """Release the lock."""
         self._lock.release()
 
+    def check_in_place(self) -> None:
+        """Raise if the directory was moved or deleted since it was locked."""
+        self._lock.check()
+
     def read_json(self, name: str) -> dict[str, Any]:
-        """The content of a JSON file."""
+        """The content of a JSON file; its checksum must match."""
         path = self.path / name
         try:
-            return json.loads(path.read_text())
+            document = parse_document(read_regular(path, follow=True))
         except FileNotFoundError:
             raise RunError(_no_run(self.path, name)) from None
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be read: {error}") from error
+        except DamagedFileError as error:
+            raise DamagedRunError(f"{path} {error}") from None
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error.strerror or error}") from error
+        document.pop(CHECKSUM, None)
+        return document
 
     def read_settings(self) -> dict[str, Any]:
         """The settings in `config.json`, which must have the current format."""
-        record, path = self.read_json("config.json"), self.path / "config.json"
+        path = self.path / "config.json"
+        try:
+            record = self.read_json("config.json")
+        except DamagedRunError as error:
+            raise DamagedRunError(f"{error}. {RESTORE_CONFIG}") from None
         check_format(path, record.get("format"))
         if not isinstance(record.get("settings"), dict):
-            raise RunError(f"{path} is damaged: it holds no settings")
+            raise DamagedRunError(f"{path} is damaged: it holds no settings. {RESTORE_CONFIG}")
         return record["settings"]
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Replace a JSON file."""
-        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+        """Replace a JSON file; a checksum is added."""
+        self.check_in_place()
+        text = json.dumps(with_checksum(content), indent=2, allow_nan=False) + "\n"
         write_atomically(self.path / name, text.encode())
 
-    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Append rows to a file; returns its length afterwards."""
-        lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
+        """Append rows to a file; returns what was written."""
+        self.check_in_place()
+        lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
         with (self.path / name).open("ab") as file:
-            file.write(lines.encode())
-            return file.tell()
-
-    def rewind(self, name: str, cursor: int) -> None:
-        """Drop the rows written after a checkpoint; training writes the same ones again."""
-        path = self.path / name
-        if not path.exists() or path.stat().st_size < cursor:
-            raise RunError(
-                f"{path} is shorter than when the checkpoint was written: it was changed by "
-                "something else, and the run cannot be resumed exactly"
-            )
-        os.truncate(path, cursor)
+            file.write(lines)
+        return lines
 
     def save(self, checkpoint: Checkpoint, keep: int) -> Path:
         """Write a checkpoint, then remove all but the last `keep`."""
+        self.check_in_place()
         folder = self.path / "checkpoints"
         folder.mkdir(exist_ok=True)
-        where = {"iteration": str(checkpoint.iteration), "cursor": str(checkpoint.cursor)}
-        stamp = {"format": str(FORMAT), **where, "digest": arrays_digest(checkpoint.arrays, where)}
         # The rows that the cursor counts must be on disk before the checkpoint.
         flush(self.metrics)
-        path = folder / f"{checkpoint.iteration:09d}.safetensors"
-        write_atomically(path, to_bytes(checkpoint.arrays, metadata=stamp))
+        path = write_checkpoint(folder, checkpoint)
         for old in self.checkpoints()[:-keep]:
             old.unlink()
         return path
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, oldest first."""
-        files = (self.path / "checkpoints").glob("*.safetensors")
-        return sorted(path for path in files if re.fullmatch(r"\d+", path.stem))
+        return checkpoint_paths(self.path / "checkpoints")
 
     def newest(self) -> Checkpoint | None:
-        """The newest intact checkpoint; None where there is no checkpoint.
+        """The newest checkpoint that can be continued from; None if training has not begun.
 
-        A damaged one is renamed with a warning; it is an error if all are damaged.
+        If there was one and there is none now, it is an error: a run never starts over by itself.
         """
-        paths = self.checkpoints()
-        for path in reversed(paths):
-            try:
-                return read_checkpoint(path)
-            except (SafetensorError, ValueError, KeyError) as error:
-                warnings.warn(
-                    f"checkpoint {path} is damaged ({error}); the one before it is used",
-                    stacklevel=2,
-                )
-                path.rename(path.with_suffix(".damaged"))
-        if paths:
+        metrics = self._read_metrics()
+        digest = settings_digest(self.read_settings())
+        checkpoint = newest_intact(self.path / "checkpoints", digest, metrics)
+        if checkpoint is None and (trace := self._trace_of_training()):
             raise RunError(
-                f"all {len(paths)} checkpoints of {self.path} are damaged (they were renamed, "
-                "nothing was deleted): train again in another directory"
+                f"{self.path} has no checkpoint, but it was trained before (it holds {trace}). "
+                + START_OVER.format(path=self.path)
             )
-        return None
+        return checkpoint
+
+    def _read_metrics(self) -> bytes:
+        try:
+            return read_regular(self.metrics, follow=True)
+        except FileNotFoundError:
+            return b""
+        except (DamagedFileError, OSError) as error:
+            raise RunError(f"{self.metrics} cannot be read: {error}") from None
+
+    def _trace_of_training(self) -> str | None:
+        """A file that exists only after the first checkpoint."""
+        names = ("results.json", "timing.jsonl", "policy", "checkpoints/*.damaged")
+        found = (path for name in names for path in self.path.glob(name))
+        return next((path.name for path in found), None)
+
+    def rewind(self, cursor: int) -> bytes:
+        """Drop the metrics written after a checkpoint; returns the rest.
+
+        Training writes the same rows again.
+        """
+        if self.metrics.exists():
+            os.truncate(self.metrics, cursor)
+        return self._read_metrics()
+
+    def set_aside(self) -> Path | None:
+        """Move everything but `config.json` to a new folder, in order to start over."""
+        contents = [p for p in self.path.iterdir() if p.name not in ("config.json", LOCK_FILE)]
+        moved = [path for path in contents if not path.name.startswith(ASIDE)]
+        if not moved:
+            return None
+        number = 1
+        while (folder := self.path / f"{ASIDE}{number}").exists():
+            number += 1
+        folder.mkdir()
+        for path in moved:
+            path.rename(folder / path.name)
+        return folder
 
 
-def check_format(path: Path, number: Any) -> None:
-    """Reject files of another format with a message that says what can be done."""
-    if number == FORMAT:
-        return
-    if not isinstance(number, int):
-        raise RunError(f"{path} is damaged: its format is {number!r}")
-    text = FORMAT_1 if number < FORMAT else NEWER
-    raise RunError(text.format(path=path, format=number, ours=FORMAT))
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint and verify its digest."""
-    with safe_open(path, framework="numpy") as file:
-        stamp = file.metadata() or {}
-        check_format(path, int(stamp["format"]))
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    where = {name: stamp[name] for name in ("iteration", "cursor")}
-    if stamp["digest"] != arrays_digest(arrays, where):
-        raise ValueError("its digest does not match its contents")
-    return Checkpoint(int(where["iteration"]), int(where["cursor"]), arrays)
-
-
-def arrays_digest(arrays: Mapping[str, np.ndarray], where: Mapping[str, str]) -> str:
-    """SHA-256 of the names, types, shapes and values of arrays and of the place in the run."""
-    total = hashlib.sha256(repr(sorted(where.items())).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        total.update(f"{name} {array.dtype} {array.shape}".encode())
-        total.update(array.tobytes())
-    return total.hexdigest()
+ASIDE = "before-restart-"
+"""Beginning of the names of folders with the files of a run that was started over."""
 
 
 def _make_writable(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Rows of metrics, one per seed and logged iteration: in `metrics.jsonl` and in the loggers."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,15 +24,21 @@ class MetricsLog:
 
     def __init__(self, directory: RunDirectory, logger_names: Sequence[str]):
         self.cursor = 0
+        self._digest = hashlib.sha256()
         self._directory, self._names = directory, logger_names
         self._loggers: list[Logger] = []
 
     def rewind(self, cursor: int) -> Row:
         """Drop the rows written after a checkpoint; returns the last row that is left."""
-        self.cursor = cursor
-        self._directory.rewind("metrics.jsonl", cursor)
-        rows = self._directory.metrics.read_bytes().splitlines()
+        kept = self._directory.rewind(cursor)
+        self.cursor, self._digest = len(kept), hashlib.sha256(kept)
+        rows = kept.splitlines()
         return json.loads(rows[-1]) if rows else {}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of `metrics.jsonl` so far."""
+        return self._digest.hexdigest()
 
     def open(self, config: RunConfig, first_step: int) -> None:
         """Open the loggers for rows from `first_step` on."""
@@ -39,7 +46,9 @@ class MetricsLog:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Append one row per seed."""
-        self.cursor = self._directory.append("metrics.jsonl", rows)
+        written = self._directory.append("metrics.jsonl", rows)
+        self.cursor += len(written)
+        self._digest.update(written)
         for logger in self._loggers:
             logger.write(rows)
 

@@ -7,7 +7,7 @@ from typing import Any
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.atomic import write_errors
-from fp3o.runs.directory import RunDirectory
+from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.progress import Display, DisplayStyle, make_display
 from fp3o.runs.provenance import provenance_record
@@ -53,11 +53,19 @@ def resume(
     path: str | Path,
     *,
     steps: int | float | None = None,
+    restart: bool = False,
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
 ) -> Run:
-    """Resume a run exactly from its latest checkpoint; `steps` may be increased."""
-    return continue_run(path, make_display(progress), loggers, steps)
+    """Resume a run exactly from its latest checkpoint; `steps` may be increased.
+
+    A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
+    same settings and keeps the old files in a folder inside the run directory.
+    """
+    display = make_display(progress)
+    if restart:
+        _set_aside(RunDirectory(path), display)
+    return continue_run(path, display, loggers, steps)
 
 
 def make_config(
@@ -110,14 +118,47 @@ def continue_run(
     try:
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        trainer = Trainer(config, directory, display, loggers)
-        if config.iterations < trainer.iteration:
-            raise SettingError(f"{path} has already done {trainer.step} steps, more than {steps}")
-        if trainer.iteration < config.iterations:
-            trainer.note_resumption()
-        return _finish(trainer, with_report)
+        total = config.iterations * config.steps_per_iteration
+        if (done := _finished_steps(directory)) != total:
+            trainer = Trainer(config, directory, display, loggers)
+            done = max(done, trainer.step)
+            if total < done:
+                raise SettingError(f"{path} has already done {done} steps, more than {total}")
+            if trainer.iteration < config.iterations:
+                trainer.note_resumption()
+            return _finish(trainer, with_report)
+        return _with_report(Run.load(path), display, with_report)
     finally:
         directory.unlock()
+
+
+def _finished_steps(directory: RunDirectory) -> int:
+    """Steps of a finished run, 0 if it is not finished: it is neither trained nor checked again."""
+    path = directory.path / "results.json"
+    if not path.exists():
+        return 0
+    try:
+        done = directory.read_json("results.json").get("steps")
+    except DamagedRunError as error:
+        raise DamagedRunError(f"{error}. {EVALUATE_AGAIN.format(path=path)}") from None
+    if type(done) is not int:
+        raise DamagedRunError(f"{path} is damaged: no steps. {EVALUATE_AGAIN.format(path=path)}")
+    return done
+
+
+EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated again"
+
+
+def _set_aside(directory: RunDirectory, display: Display) -> None:
+    """Move the files of a run out of the way, so that it starts over."""
+    directory.read_settings()
+    directory.lock()
+    try:
+        with write_errors(directory.path):
+            folder = directory.set_aside()
+    finally:
+        directory.unlock()
+    display.say(f"the old files are in {folder}" if folder else "there is nothing to set aside")
 
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:
@@ -125,9 +166,13 @@ def _finish(trainer: Trainer, with_report: bool) -> Run:
     path = trainer.directory.path
     with write_errors(path):
         finished, run = trainer.run(), Run.load(path)
-        if finished and with_report and not (path / "report.html").exists():
-            with trainer.display.waiting("writing the report"):
-                run.report()
+        return _with_report(run, trainer.display, finished and with_report)
+
+
+def _with_report(run: Run, display: Display, wanted: bool) -> Run:
+    if wanted and not (run.path / "report.html").exists():
+        with display.waiting("writing the report"):
+            run.report()
     return run
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from fp3o.errors import NonFiniteError
 from fp3o.runs.best import BestPolicies
 from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, to_arrays
-from fp3o.runs.directory import Checkpoint, RunDirectory
+from fp3o.runs.checkpoint_files import LENGTH, Checkpoint, settings_digest
+from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row, make_program
 from fp3o.runs.metrics_log import MetricsLog, Row, WorkerFailures, metric_rows
 from fp3o.runs.progress import Display, TrainingStatus
@@ -40,6 +41,7 @@ class Trainer:
         best = BestPolicies.initial(state.learner.actor, config.seeds)
         self.checkpoint = TrainCheckpoint(state, best)
         self.iteration = 0
+        self._settings = settings_digest(directory.read_settings())
         self._log = MetricsLog(directory, loggers)
         self._failures = WorkerFailures(self.program.env)
         # Of this process only: an earlier one may have run on another machine.
@@ -100,6 +102,8 @@ class Trainer:
         with stop_signals(self.display.say) as stop:
             if self._log.cursor == 0:
                 self._write_rows([{}] * config.seeds, self._evaluate())
+                # From now on a run without any checkpoint has lost it and does not start over.
+                self._save_checkpoint()
             while self.iteration < config.iterations and not stop:
                 rows = self._iterate(started)
                 status.advance(self.step, rows)
@@ -200,20 +204,25 @@ class Trainer:
         if stored is not None:
             self.checkpoint = from_arrays(self.checkpoint, stored.arrays)
             self.iteration, cursor = stored.iteration, stored.cursor
-        if stored is not None or self.directory.metrics.exists():
-            self._failures.restore(self._log.rewind(cursor))
+        self._failures.restore(self._log.rewind(cursor))
+
+    def _save_checkpoint(self) -> None:
+        arrays, log = to_arrays(self.checkpoint), self._log
+        stored = Checkpoint(self.iteration, log.cursor, arrays, self._settings, log.digest)
+        self.directory.save(stored, self.config.keep_checkpoints)
 
     def _save(self) -> None:
         """Write a checkpoint and the current policies."""
-        stored = Checkpoint(self.iteration, self._log.cursor, to_arrays(self.checkpoint))
-        self.directory.save(stored, self.config.keep_checkpoints)
+        self._save_checkpoint()
         write_policies(self.directory, self.program.setup, self.checkpoint, self.step)
 
     def note_resumption(self) -> None:
-        """Record in config.json the machine, versions and settings with which the run continues."""
+        """Record in config.json the machine, versions and length with which the run continues."""
         record = self.directory.read_json("config.json")
         now = provenance_record(self.config.settings, record["agents"])
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": self.step, **here}]
-        content = {**record, "settings": now["settings"], "resumed": resumed}
+        # Only the length changes: the checkpoints were written with the other settings as they are.
+        settings = {**record["settings"], LENGTH: now["settings"][LENGTH]}
+        content = {**record, "settings": settings, "resumed": resumed}
         self.directory.write_json("config.json", content)

@@ -30,7 +30,7 @@ def test_a_damaged_checkpoint_loses_only_later_steps(
     monkeypatch.undo()
     newest = RunDirectory(run.path).checkpoints()[-1]
     newest.write_bytes(newest.read_bytes()[:-7])
-    with pytest.warns(UserWarning, match="is damaged"):
+    with pytest.warns(UserWarning, match="cannot be used"):
         assert fp3o.resume(run.path, progress="quiet").finished
     assert differences(finished.path, run.path) == []
 
@@ -76,8 +76,9 @@ def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert f"fp3o resume {out}" in text.replace("\n", "")
     assert "compiled in" in text
-    assert len(RunDirectory(out).checkpoints()) == 1
-    assert read_metrics(out)[-1]["iteration"] == int(RunDirectory(out).checkpoints()[0].stem)
+    initial, newest = RunDirectory(out).checkpoints()
+    assert int(initial.stem) == 0
+    assert read_metrics(out)[-1]["iteration"] == int(newest.stem)
 
 
 @pytest.mark.usefixtures("without_report")
@@ -99,7 +100,7 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"
     ):
         fp3o.train(TASK, out=tmp_path / "run", **SMALL)
-    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000002"]
+    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000002"
 
 
 @pytest.mark.usefixtures("without_report")

@@ -109,7 +109,7 @@ def test_a_broken_critic_is_not_saved(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(trainer.Program, "iterate", spoiled)
     with pytest.raises(fp3o.NonFiniteError, match="the critic of seed 1 is not finite"):
         fp3o.train("probe/credit", out=tmp_path / "run", **SMALL)
-    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()] == ["000000001"]
+    assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000001"
     assert fp3o.resume(tmp_path / "run", progress="quiet", loggers=()).finished
 
 

@@ -10,6 +10,7 @@ import pytest
 import fp3o
 from fp3o.runs import run as run_module
 from fp3o.runs import trainer
+from fp3o.runs.directory import RunDirectory
 
 SMALL: dict[str, Any] = {
     "algorithm": "mappo", "sharing": "partial", "seeds": 2, "seed": 3, "num_envs": 4, "rollout": 5,
@@ -114,7 +115,7 @@ def test_format_1_is_not_resumed(tmp_path: Path) -> None:
     actions, _ = fp3o.Policy.load(path).act(np.zeros((3, 2)))
     assert actions.shape == (3, 1)
     assert len(fp3o.evaluate(path, 4)["policies"]) == 2
-    from fp3o.runs.directory import read_checkpoint
+    from fp3o.runs.checkpoint_files import read_checkpoint
 
     with pytest.raises(fp3o.RunError, match=message):
         read_checkpoint(path / "checkpoints" / "000000003.safetensors")
@@ -123,7 +124,7 @@ def test_format_1_is_not_resumed(tmp_path: Path) -> None:
 def test_a_newer_format_is_rejected(run: fp3o.Run, tmp_path: Path) -> None:
     """The message says to update."""
     path = Path(shutil.copytree(run.path, tmp_path / "run"))
-    text = (path / "config.json").read_text().replace('"format": 2', '"format": 3')
-    (path / "config.json").write_text(text)
+    run_directory = RunDirectory(path)
+    run_directory.write_json("config.json", run_directory.read_json("config.json") | {"format": 3})
     with pytest.raises(fp3o.RunError, match=r"newer fp3o \(format 3\).*update fp3o"):
         fp3o.resume(path, progress="quiet")

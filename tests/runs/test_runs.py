@@ -11,7 +11,7 @@ from small_runs import SMALL, TASK, read_metrics
 
 import fp3o
 from fp3o.cli.main import main
-from fp3o.runs.directory import RunError
+from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.evaluation import evaluate
 from fp3o.runs.run import Run
 
@@ -103,10 +103,13 @@ def test_a_run_needs_the_right_format(tmp_path: Path, finished: Run) -> None:
     broken = tmp_path / "run"
     broken.mkdir()
     (broken / "config.json").write_text("{")
-    with pytest.raises(RunError, match=r"config\.json cannot be read"):
+    with pytest.raises(RunError, match=r"config\.json is damaged"):
         fp3o.resume(broken)
     record = json.loads((finished.path / "config.json").read_text())
     record["settings"]["color"] = "red"
     (broken / "config.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match="damaged or was edited"):
+        fp3o.resume(broken)
+    RunDirectory(broken).write_json("config.json", record)
     with pytest.raises(ValueError, match="unknown setting 'color'"):
         fp3o.resume(broken)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from safetensors import safe_open
+from fp3o.runs.checkpoint_files import arrays_digest, read_checkpoint
 
 SETTINGS = shlex.split(
     "--algorithm fp3o --sharing partial --seeds 2 --num-envs 8 --rollout 6 "
@@ -70,8 +70,9 @@ def differences(one: Path, other: Path) -> list[str]:
     names += [str(p.relative_to(one)) for p in sorted(one.glob("policy/*/*/weights.safetensors"))]
     newest = sorted(one.glob("checkpoints/*.safetensors"))[-1].relative_to(one)
     unequal = [name for name in names if (one / name).read_bytes() != (other / name).read_bytes()]
-    stamps = [safe_open(path / newest, "numpy").metadata()["digest"] for path in (one, other)]
-    return unequal + [str(newest)] * (stamps[0] != stamps[1])
+    stored = [read_checkpoint(path / newest) for path in (one, other)]
+    digests = {arrays_digest(checkpoint.arrays, {}) for checkpoint in stored}
+    return unequal + [str(newest)] * (len(digests) > 1)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parents[2] / "fp3o"
 
 ORDER = (
-    ("errors", "spec", "types"),
+    ("errors", "files", "spec", "types"),
     ("imports", "options"),
     ("envs",),
     ("envs.toys", "envs.mpe", "envs.mamujoco", "envs.smac"),
