@@ -96,10 +96,11 @@ def campaign(
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the totals of the campaigns; `CAMPAIGN_TOTALS` names a JSON file for them."""
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    passed = {report.nodeid for report in terminalreporter.getreports("passed")}
     records = [
         value
         for report in reports
-        if getattr(report, "when", "") == "teardown"
+        if getattr(report, "when", "") == "teardown" and report.nodeid in passed
         for name, value in report.user_properties
         if name == PROPERTY
     ]

@@ -76,8 +76,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
     digest, arrays = stamp.pop("digest"), from_bytes(data)
     if digest != arrays_digest(arrays, stamp):
         raise DamagedFileError("its digest does not match its contents")
-    places = {name: int(stamp.pop(name)) for name in ("iteration", "cursor")}
-    return Checkpoint(arrays=arrays, **places, **stamp)
+    iteration, cursor = int(stamp["iteration"]), int(stamp["cursor"])
+    return Checkpoint(
+        iteration, cursor, arrays, stamp.get("settings", ""), stamp.get("metrics", "")
+    )
 
 
 def _stamp(checkpoint: Checkpoint) -> dict[str, str]:
