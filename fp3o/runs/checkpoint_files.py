@@ -110,7 +110,8 @@ def arrays_digest(arrays: Mapping[str, np.ndarray], stamp: Mapping[str, str]) ->
 
 def checkpoint_paths(folder: Path) -> list[Path]:
     """All checkpoints in a folder, oldest first."""
-    return sorted(p for p in folder.glob("*.safetensors") if re.fullmatch(r"\d+", p.stem))
+    files = (path for path in folder.glob("*.safetensors") if path.is_file())
+    return sorted(path for path in files if re.fullmatch(r"\d+", path.stem))
 
 
 def newest_intact(folder: Path, settings: str, metrics: bytes) -> Checkpoint | None:

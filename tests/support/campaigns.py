@@ -28,21 +28,36 @@ class Campaign:
         chosen = random.SystemRandom().randrange(2**32) if size == "whole" else 0
         self.seed = int(os.environ.get("CAMPAIGN_SEED", chosen))
         self.outcomes: Counter[str] = Counter()
+        self.attacks = 0
 
     def tries(self, small: int, medium: int, whole: int) -> int:
         """The number of attacks in this size."""
         return {"small": small, "medium": medium, "whole": whole}[self.size]
 
-    def count(self, outcome: str) -> None:
-        """Count an attack that ended as documented."""
-        self.outcomes[outcome] += 1
+    def count(self, *outcomes: str) -> None:
+        """Count an attack that ended as documented, in one or more respects."""
+        self.attacks += 1
+        self.outcomes.update(outcomes)
 
-    def attack(self, test: Callable[..., None], *, small: int, medium: int, whole: int) -> None:
-        """Run a Hypothesis test, a function under `@given`, with as many examples."""
+    def attack(
+        self,
+        test: Callable[..., None],
+        *,
+        small: int,
+        medium: int,
+        whole: int,
+        shrink: bool = True,
+    ) -> None:
+        """Run a Hypothesis test, a function under `@given`, with as many examples.
+
+        Failing examples of slow tests should not be shrunk: it takes minutes.
+        """
+        phases = [hypothesis.Phase.generate, *[hypothesis.Phase.shrink] * shrink]
         settings = hypothesis.settings(
             max_examples=self.tries(small, medium, whole),
             deadline=None,
             database=None,
+            phases=phases,
             print_blob=True,
             report_multiple_bugs=False,
             suppress_health_check=list(hypothesis.HealthCheck),  # pyright: ignore[reportArgumentType]
@@ -57,7 +72,7 @@ class Campaign:
             "name": self.name,
             "size": self.size,
             "seed": self.seed,
-            "tries": self.outcomes.total(),
+            "tries": self.attacks,
             "outcomes": dict(sorted(self.outcomes.items())),
         }
 
