@@ -1,5 +1,6 @@
 """Atomic file writes that survive a crash."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,17 +31,26 @@ def write_atomically(path: Path, content: bytes) -> None:
     flush(path.parent)
 
 
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
+"""Errors of a disk, whichever file they are about."""
+
+
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn disk errors into a RunError that says how to continue."""
+    """Turn disk errors into a RunError that says how to continue.
+
+    Other errors of the operating system, about other files, may come from an environment.
+    """
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        if error.errno not in DISK_ERRORS and not str(error.filename).startswith(str(path)):
+            raise
+        started = os.path.lexists(path / "config.json")
+        hint = f"The last checkpoint is intact; fix this and continue with `fp3o resume {path}`"
         raise RunError(
-            f"cannot write to {path}: {error.strerror or error}. The last checkpoint is intact; "
-            f"fix this and continue with `fp3o resume {path}`"
+            f"cannot write to {path}: {error.strerror or error}. "
+            + (hint if started else "Choose another directory with --out")
         ) from error
 
 

@@ -18,12 +18,13 @@ not match, the checkpoint before it is used, and if there is none, nothing is ch
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fp3o.files import CHECKSUM, DamagedFileError, parse_document, read_regular, with_checksum
-from fp3o.runs.atomic import PART, RunError, flush, write_atomically
+from fp3o.runs.atomic import PART, RunError, flush, write_atomically, write_errors
 from fp3o.runs.checkpoint_files import (
     START_OVER,
     Checkpoint,
@@ -101,6 +102,15 @@ class RunDirectory:
     def unlock(self) -> None:
         """Release the lock."""
         self._lock.release()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write to the locked directory: disk errors are explained, the lock is released."""
+        try:
+            with write_errors(self.path):
+                yield
+        finally:
+            self.unlock()
 
     def check_in_place(self) -> None:
         """Raise if the directory was moved or deleted since it was locked."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
-from fp3o.runs.atomic import write_errors
 from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.progress import Display, DisplayStyle, make_display
@@ -94,12 +93,10 @@ def start_run(
     check_loggers(loggers)
     directory = RunDirectory(out if out is not None else _free_path(config))
     directory.create()
-    try:
+    with directory.writing():
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
         return _finish(Trainer(config, directory, display, loggers), with_report)
-    finally:
-        directory.unlock()
 
 
 def continue_run(
@@ -115,7 +112,7 @@ def continue_run(
     directory = RunDirectory(path)
     config = RunConfig().with_settings(directory.read_settings()).check()
     directory.lock()
-    try:
+    with directory.writing():
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
         total = config.iterations * config.steps_per_iteration
@@ -128,8 +125,6 @@ def continue_run(
                 trainer.note_resumption()
             return _finish(trainer, with_report)
         return _with_report(Run.load(path), display, with_report)
-    finally:
-        directory.unlock()
 
 
 def _finished_steps(directory: RunDirectory) -> int:
@@ -153,20 +148,15 @@ def _set_aside(directory: RunDirectory, display: Display) -> None:
     """Move the files of a run out of the way, so that it starts over."""
     directory.read_settings()
     directory.lock()
-    try:
-        with write_errors(directory.path):
-            folder = directory.set_aside()
-    finally:
-        directory.unlock()
+    with directory.writing():
+        folder = directory.set_aside()
     display.say(f"the old files are in {folder}" if folder else "there is nothing to set aside")
 
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:
     """Train to the end or until a stop signal; write the report of a finished run."""
-    path = trainer.directory.path
-    with write_errors(path):
-        finished, run = trainer.run(), Run.load(path)
-        return _with_report(run, trainer.display, finished and with_report)
+    finished, run = trainer.run(), Run.load(trainer.directory.path)
+    return _with_report(run, trainer.display, finished and with_report)
 
 
 def _with_report(run: Run, display: Display, wanted: bool) -> Run:

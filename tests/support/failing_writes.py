@@ -1,10 +1,10 @@
-"""Disk operations that fail or end the process at a chosen call.
+"""Disk operations that fail, or end the process, at a chosen call.
 
-As a program it runs the command line and kills itself inside an operation:
+As a program it runs the command line and kills itself inside a write:
 
-    python tests/support/failing_writes.py 17 resume runs/one
+    python tests/support/failing_writes.py 17 runs/one resume runs/one
 
-ends with SIGKILL just before the 17th operation on the run directory.
+ends with SIGKILL just before the 17th operation on files under `runs/one`.
 """
 
 import errno
@@ -15,41 +15,53 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-OPERATIONS = ("fsync", "replace", "rename", "unlink", "truncate", "mkdir", "rmdir", "open")
-"""Functions of `os` through which files of a run are written."""
+OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+"""Audit events of the operations through which files are written; `fsync` is counted too."""
 
 DISK_ERRORS = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES, errno.EDQUOT)
 
 
-@contextmanager
-def at_call(number: int, folder: str, action: Callable[[], None]) -> Iterator[list[int]]:
-    """Call `action` before the operation of this number on files under `folder`.
+class Countdown:
+    """Counts operations on files under a folder, and acts before one of them."""
 
-    Operations on file descriptors (`fsync`) count wherever the file is. Yields the number of
-    operations so far, in a list of one.
-    """
-    real = {name: getattr(os, name) for name in OPERATIONS}
-    count = [0]
+    def __init__(self) -> None:
+        self.folder, self.number, self.calls = "", 0, 0
+        self.action: Callable[[], None] | None = None
+        self._fsync = os.fsync
 
-    def wrap(name: str) -> Callable[..., Any]:
-        def operation(*args: Any, **options: Any) -> Any:
-            writes = name != "open" or (len(args) > 1 and args[1] & (os.O_WRONLY | os.O_RDWR))
-            place = str(args[0])
-            if writes and (name == "fsync" or place.startswith(folder)):
-                count[0] += 1
-                if count[0] == number:
-                    action()
-            return real[name](*args, **options)
+    def install(self) -> None:
+        """Watch the operations of this process; a hook cannot be removed, only be idle."""
+        sys.addaudithook(self._hear)
+        os.fsync = self.fsync
 
-        return operation
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.action is None or event not in OPERATIONS:
+            return
+        reads = event == "open" and not (args[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+        if not reads and os.fspath(args[0] or "") and str(args[0]).startswith(self.folder):
+            self._count()
 
-    for name in OPERATIONS:
-        setattr(os, name, wrap(name))
-    try:
-        yield count
-    finally:
-        for name, function in real.items():
-            setattr(os, name, function)
+    def fsync(self, handle: int) -> None:
+        if self.action is not None:
+            self._count()
+        self._fsync(handle)
+
+    def _count(self) -> None:
+        self.calls += 1
+        if self.calls == self.number and self.action is not None:
+            self.action()
+
+    @contextmanager
+    def at_call(self, number: int, folder: str, action: Callable[[], None]) -> Iterator[None]:
+        """Call `action` before the operation of this number."""
+        self.folder, self.number, self.calls, self.action = folder, number, 0, action
+        try:
+            yield
+        finally:
+            self.action = None
+
+
+COUNTDOWN = Countdown()
 
 
 def fail_with(code: int) -> Callable[[], None]:
@@ -67,7 +79,8 @@ def main() -> None:
     from fp3o.cli.main import main as command_line
 
     number, folder, *words = sys.argv[1:]
-    with at_call(int(number), folder, die):
+    COUNTDOWN.install()
+    with COUNTDOWN.at_call(int(number), folder, die):
         sys.exit(command_line(words))
 
 
