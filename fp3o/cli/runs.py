@@ -25,6 +25,8 @@ class ResumeOptions:
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
     """Print errors only."""
+    trust: bool = False
+    """Import the custom task, network, sharing or algorithm that the run names."""
 
 
 def resume_command(argv: Sequence[str]) -> int:
@@ -32,8 +34,13 @@ def resume_command(argv: Sequence[str]) -> int:
     options = read_options(ResumeOptions, argv, resume_command)
     from fp3o.runs.train import resume
 
-    style = "quiet" if options.quiet else "auto"
-    run = resume(options.run, steps=options.steps, progress=style, loggers=options.loggers)
+    run = resume(
+        options.run,
+        steps=options.steps,
+        progress="quiet" if options.quiet else "auto",
+        loggers=options.loggers,
+        trust=options.trust,
+    )
     return conclude(run, options.quiet)
 
 
@@ -52,7 +59,7 @@ class EvaluateOptions:
     seed: int = 0
     """Seed of the episodes."""
     trust: bool = False
-    """Import the custom task or network that a policy folder without its run refers to."""
+    """Import the custom task or network that the policy names."""
     json: bool = False
     """Print JSON."""
 
@@ -123,7 +130,7 @@ class RenderOptions:
     seconds: float = 10.0
     """Maximum length of the video per episode, in seconds."""
     trust: bool = False
-    """Import the custom task or network that a policy folder without its run refers to."""
+    """Import the custom task or network that the policy names."""
 
 
 def render_command(argv: Sequence[str]) -> None:

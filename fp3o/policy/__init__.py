@@ -28,10 +28,18 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 """
 
 from fp3o.policy.card import Card
-from fp3o.policy.files import is_run
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.team import Choices, Normal
-from fp3o.policy.trust import require_trust
+from fp3o.policy.trust import TrustError, require_trust
 
-__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError", "is_run", "require_trust"]
+__all__ = [
+    "Agent",
+    "Card",
+    "Choices",
+    "Normal",
+    "Policy",
+    "PolicyError",
+    "TrustError",
+    "require_trust",
+]

@@ -121,11 +121,6 @@ def find_policy(path: Path, which: str, seed: int | None) -> Path:
     return max((known[key] for key in chosen), key=_score)
 
 
-def is_run(path: Path) -> bool:
-    """Whether a path is a run directory, whose policies are trusted."""
-    return (path / "config.json").is_file() and (path / "policy").is_dir()
-
-
 def _missing(path: Path) -> str:
     if path.is_dir():
         return f"{path} holds neither {CARD} nor a run's policy/seed-<k>/best"

@@ -94,14 +94,13 @@ class Policy(Team):
         A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` choose one;
         without a seed, the one with the highest evaluated return. Raises `PolicyError`.
 
-        For a policy folder outside its run, custom networks and tasks are imported only if you
-        `trust` it.
+        Custom networks and tasks that the policy names are imported only if you `trust` it.
         """
         folder = files.find_policy(Path(path), which, seed)
         card, expected = files.load_card(folder)
         weights = files.load_weights(folder, card, expected)
         with files.errors_naming(folder / WEIGHTS):
-            return cls(card, weights, trust or files.is_run(Path(path)))
+            return cls(card, weights, trust)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write a policy folder; an older policy there is replaced, anything else is rejected."""

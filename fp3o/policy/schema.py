@@ -66,11 +66,12 @@ def _wanted(schema: Any) -> str:
     return "an object"
 
 
-def quote(value: Any) -> str:
+def quote(value: Any, most: int = 60) -> str:
     """A value for a message: short, and escaped so that it cannot control a terminal."""
     if isinstance(value, (list, dict)):
         return f"a {type(value).__name__} of {len(value)}"
-    return ascii(value[:40] if isinstance(value, str) else value)[:60]
+    text = ascii(value[:most] if isinstance(value, str) else value)
+    return text if len(text) <= most + 2 else f"{text[:most]}..."
 
 
 def parse_json(text: bytes) -> Any:

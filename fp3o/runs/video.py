@@ -14,7 +14,7 @@ from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError, UserError, nearest
 from fp3o.policy import Policy
-from fp3o.runs.evaluation import task_of_policy
+from fp3o.runs.trust import trusted_task
 from fp3o.types import TimeStep
 
 VIDEO_SUFFIXES = (".gif", ".mp4")
@@ -49,7 +49,7 @@ def render(
         raise SettingError(
             f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
         )
-    task, variant = task_of_policy(policy)
+    task, variant = trusted_task(policy.card, policy.trusted)
     env = task.env(variant)
     if not env.renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
