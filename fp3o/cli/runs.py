@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read_options
 from fp3o.cli.train import conclude
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, escaped
 
 
 @dataclass
@@ -86,16 +87,22 @@ def evaluate_command(argv: Sequence[str]) -> int:
 
 def _evaluation_table(result: Mapping[str, Any]) -> Table:
     kind = "most likely" if result["deterministic"] else "sampled"
-    table = Table(title=f"{result['task']}: {result['episodes']} episodes, {kind} actions")
+    title = f"{result['task']}: {result['episodes']} episodes, {kind} actions"
+    table = Table(title=_plain_text(title))
     metrics = [name.replace("_", " ") for name in result["policies"][0]["episode_metrics"]]
     for title in ("policy", "return per agent", "std over episodes", *metrics):
-        table.add_column(title, justify="left" if title == "policy" else "right")
+        table.add_column(_plain_text(title), justify="left" if title == "policy" else "right")
     for row in result["policies"]:
-        table.add_row(row["name"], *_evaluation_cells(row))
+        table.add_row(_plain_text(row["name"]), *_evaluation_cells(row))
     table.add_section()
     for name, row in result["baselines"].items():
-        table.add_row(f"[dim]{name}[/]", *_evaluation_cells(row))
+        table.add_row(_plain_text(name, "dim"), *_evaluation_cells(row))
     return table
+
+
+def _plain_text(text: str, style: str = "") -> Text:
+    """Text from files and paths, which may contain neither markup nor control characters."""
+    return Text(escaped(text), style)
 
 
 def _evaluation_cells(row: Mapping[str, Any]) -> list[str]:

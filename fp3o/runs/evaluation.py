@@ -21,6 +21,7 @@ from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
+from fp3o.policy.files import policies_of_run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
@@ -180,8 +181,9 @@ def evaluate(
 
 def _policy_folders(path: Path, which: str) -> dict[str, Path]:
     """The policy folders of all seeds of a run, or the one folder given."""
-    folders = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
-    return {f"{folder.parent.name} {which}": folder for folder in folders} or {path.name: path}
+    seeds = sorted(number for number, name in policies_of_run(path / "policy") if name == which)
+    found = {f"seed-{seed} {which}": path / "policy" / f"seed-{seed}" / which for seed in seeds}
+    return found or {path.name: path}
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from trust_attempts import HELPER
 
 import fp3o
 from fp3o.algorithms.row import Algorithm
 from fp3o.cli.main import main
+from fp3o.cli.runs import _evaluation_table
 from fp3o.envs.toys.probe import PROBES
 from fp3o.policy import TrustError
 from fp3o.runs.trust import require_trust_in_settings
@@ -79,3 +81,20 @@ def test_the_refusal_is_short_and_escaped() -> None:
     with pytest.raises(TrustError) as caught:
         require_trust_in_settings({"task": name}, False, "run\x1b[2J")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 400
+
+
+def test_tables_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither markup nor control characters of a task, a folder or a metric are interpreted."""
+    row = {"return": 1.0, "stderr": 0.0, "std": 0.0, "episode_metrics": {"[red]m\x1b[2J": 1.0}}
+    result = {
+        "task": "[/]x\x1b]0;t\x07", "episodes": 2, "deterministic": True,
+        "policies": [{"name": "[bold]folder[/bold]\x1b[31m", **row}], "baselines": {"[/]b": row},
+    }  # fmt: skip
+    Console(width=200).print(_evaluation_table(result))
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "\x07" not in shown
+    for words in ("[/]x\\x1b", "[bold]folder[/bold]\\x1b", "[red]m\\x1b", "[/]b"):
+        assert words in shown
+    assert main(["evaluate", "no\x1b[31mwhere[/]"]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said and "no\\x1b[31mwhere[/]" in said

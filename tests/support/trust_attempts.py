@@ -137,7 +137,7 @@ def make_run(path: Path, settings: dict[str, Any]) -> None:
     """A run directory with these settings and no policies."""
     path.mkdir(parents=True)
     small = {"task": TASK, "steps": 8, "num_envs": 2, "rollout": 4, "epochs": 1, "hidden": [4]}
-    full = {**RunConfig().settings, "variant": "default", **small, **settings}
+    full = {**RunConfig().settings, "variant": None, **small, **settings}
     (path / "config.json").write_text(json.dumps({"format": 2, "agents": 3, "settings": full}))
     row = {"iteration": 0, "step": 0, "seed": 0, "eval_return": 1.0}
     (path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
