@@ -53,8 +53,7 @@ def render(
             f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
         )
     task, variant = trusted_task(policy.card, policy.trusted)
-    env = task.env(variant)
-    if not env.renderable:
+    if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
     _require_writable(path)
     batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
