@@ -18,7 +18,7 @@ from fp3o.errors import escaped, nearest
 from fp3o.policy.card import CARD, WEIGHTS, Card, weights_digest
 from fp3o.policy.format1 import old_array_name
 from fp3o.policy.read_card import read_card
-from fp3o.policy.replace import current_folder, replace_folder
+from fp3o.policy.replace import TRIES, current_folder, replace_folder
 from fp3o.policy.schema import PolicyError, check_value, parse_json, quote
 
 WHICH = ("best", "last")
@@ -60,12 +60,12 @@ def _read_whole(folder: Path, read: Callable[[Path], _Content]) -> _Content:
     """Read a folder; again if it was replaced meanwhile and what was read did not fit."""
     end = time.monotonic() + PATIENCE
     while True:
-        place = current_folder(folder)
+        place = current_folder(folder) or folder
         before = _identity(place)
         try:
             return read(place)
         except PolicyError:
-            replaced = _identity(current_folder(folder)) != before
+            replaced = _identity(current_folder(folder) or folder) != before
             if not replaced or time.monotonic() > end:
                 raise
 
@@ -142,7 +142,7 @@ def _read(path: Path, most: int) -> bytes:
 
 def find_policy(path: Path, which: str, seed: int | None) -> Path:
     """The policy folder of a path: itself, or one of a run's; without a seed, the best one."""
-    if any(os.path.lexists(current_folder(path) / name) for name in (CARD, WEIGHTS)):
+    if _holds_policy(path):
         return path
     root = path / "policy"
     if not root.is_dir():
@@ -158,13 +158,19 @@ def find_policy(path: Path, which: str, seed: int | None) -> Path:
     return max((known[key] for key in chosen), key=_score)
 
 
+def _holds_policy(path: Path) -> bool:
+    """Whether a path is a policy folder, whole or not."""
+    places = (current_folder(path) or path for _ in range(TRIES))
+    return any(os.path.lexists(place / name) for place in places for name in (CARD, WEIGHTS))
+
+
 def policies_of_run(root: Path) -> dict[tuple[int, str], Path]:
     """The folders in a run's folder `policy`, by seed and name; empty if there is none."""
     return {
         (int(folder.name[5:]), name): folder / name
         for folder in (root.iterdir() if root.is_dir() else ())
         for name in WHICH
-        if re.fullmatch("seed-[0-9]{1,18}", folder.name) and current_folder(folder / name).is_dir()
+        if re.fullmatch("seed-[0-9]{1,18}", folder.name) and current_folder(folder / name)
     }
 
 

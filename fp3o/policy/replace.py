@@ -26,6 +26,9 @@ if os.name == "posix":
 AT_FDCWD, EXCHANGE = -100, 2
 """Constants of the system calls of Linux and macOS that exchange two names."""
 
+TRIES = 10
+"""How often a folder that is being replaced is looked for."""
+
 UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 """Errors of systems and file systems that cannot exchange names."""
 
@@ -54,12 +57,16 @@ def replace_folder(files: Mapping[str, bytes], target: Path) -> None:
             _remove(folder)
 
 
-def current_folder(target: Path) -> Path:
-    """The folder under this name; if there is none, the newest one that was to be there."""
-    if os.path.lexists(target):
-        return target
-    whole = [folder for folder in leftovers(target) if {*os.listdir(folder)} == {CARD, WEIGHTS}]
-    return max(whole, key=lambda folder: folder.stat().st_mtime_ns, default=target)
+def current_folder(target: Path) -> Path | None:
+    """The folder under this name, or else the newest one that was to be there; None: neither."""
+    for _ in range(TRIES):  # a writer may rename the one while the other is looked for
+        if target.is_dir():
+            return target
+        with suppress(OSError):
+            whole = [x for x in leftovers(target) if {*os.listdir(x)} == {CARD, WEIGHTS}]
+            if whole:
+                return max(whole, key=lambda folder: folder.stat().st_mtime_ns)
+    return None
 
 
 def leftovers(target: Path) -> list[Path]:
