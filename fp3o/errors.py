@@ -12,6 +12,11 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     return f"{hint}Known: {', '.join(names)}"
 
 
+def escaped(text: str) -> str:
+    """Text from a file with control characters written out, so that a terminal only shows it."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 class UserError(Exception):
     """An error that the user can fix; the message says what was wrong and what is allowed.
 

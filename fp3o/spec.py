@@ -27,11 +27,9 @@ class Discrete:
     @property
     def mask(self) -> np.ndarray:
         """Which of the padded choices exist for each agent, `(n, a)`."""
-        return np.array([self._agent_mask(sizes) for sizes in self.sizes])
-
-    def _agent_mask(self, sizes: tuple[int, ...]) -> list[bool]:
-        pairs = zip(sizes, self.widths, strict=True)
-        return [choice < size for size, width in pairs for choice in range(width)]
+        widths = np.array(self.widths)
+        first = np.repeat(np.cumsum(widths) - widths, widths)  # of each sub-action
+        return np.arange(widths.sum()) - first < np.repeat(np.array(self.sizes), widths, axis=1)
 
 
 @dataclass(frozen=True)

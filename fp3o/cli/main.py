@@ -22,7 +22,7 @@ from fp3o.cli.runs import (
     resume_command,
 )
 from fp3o.cli.train import train_command
-from fp3o.errors import SettingError, UserError, nearest
+from fp3o.errors import SettingError, UserError, escaped, nearest
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -82,7 +82,8 @@ def _enable_compilation_cache() -> None:
 def _print_error(text: str) -> None:
     """Print one line to standard error."""
     console = Console(stderr=True)
-    console.print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+    shown = escaped(f"error: {text}")  # names from files must not control the terminal
+    console.print(shown, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_commands() -> None:

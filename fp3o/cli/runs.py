@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read_options
 from fp3o.cli.train import conclude
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, escaped
 
 
 @dataclass
@@ -27,6 +28,8 @@ class ResumeOptions:
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
     """Print errors only."""
+    trust: bool = False
+    """Import the custom task, network, sharing or algorithm that the run names."""
 
 
 def resume_command(argv: Sequence[str]) -> int:
@@ -34,13 +37,13 @@ def resume_command(argv: Sequence[str]) -> int:
     options = read_options(ResumeOptions, argv, resume_command)
     from fp3o.runs.train import resume
 
-    style = "quiet" if options.quiet else "auto"
     run = resume(
         options.run,
         steps=options.steps,
         restart=options.restart,
-        progress=style,
+        progress="quiet" if options.quiet else "auto",
         loggers=options.loggers,
+        trust=options.trust,
     )
     return conclude(run, options.quiet)
 
@@ -60,7 +63,7 @@ class EvaluateOptions:
     seed: int = 0
     """Seed of the episodes."""
     trust: bool = False
-    """Import the custom task or network that a policy folder without its run refers to."""
+    """Import the custom task or network that the policy names."""
     json: bool = False
     """Print JSON."""
 
@@ -87,16 +90,22 @@ def evaluate_command(argv: Sequence[str]) -> int:
 
 def _evaluation_table(result: Mapping[str, Any]) -> Table:
     kind = "most likely" if result["deterministic"] else "sampled"
-    table = Table(title=f"{result['task']}: {result['episodes']} episodes, {kind} actions")
+    title = f"{result['task']}: {result['episodes']} episodes, {kind} actions"
+    table = Table(title=_plain_text(title))
     metrics = [name.replace("_", " ") for name in result["policies"][0]["episode_metrics"]]
     for title in ("policy", "return per agent", "std over episodes", *metrics):
-        table.add_column(title, justify="left" if title == "policy" else "right")
+        table.add_column(_plain_text(title), justify="left" if title == "policy" else "right")
     for row in result["policies"]:
-        table.add_row(row["name"], *_evaluation_cells(row))
+        table.add_row(_plain_text(row["name"]), *_evaluation_cells(row))
     table.add_section()
     for name, row in result["baselines"].items():
-        table.add_row(f"[dim]{name}[/]", *_evaluation_cells(row))
+        table.add_row(_plain_text(name, "dim"), *_evaluation_cells(row))
     return table
+
+
+def _plain_text(text: str, style: str = "") -> Text:
+    """Text from files and paths, which may contain neither markup nor control characters."""
+    return Text(escaped(text), style)
 
 
 def _evaluation_cells(row: Mapping[str, Any]) -> list[str]:
@@ -131,7 +140,7 @@ class RenderOptions:
     seconds: float = 10.0
     """Maximum length of the video per episode, in seconds."""
     trust: bool = False
-    """Import the custom task or network that a policy folder without its run refers to."""
+    """Import the custom task or network that the policy names."""
 
 
 def render_command(argv: Sequence[str]) -> None:

@@ -25,8 +25,9 @@ def train_command(argv: Sequence[str]) -> int:
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--preset")
     early.add_argument("--config")
+    early.add_argument("--trust", action="store_true")
     known, _ = early.parse_known_args(arguments)
-    base = make_config(task, known.config, known.preset)
+    base = make_config(task, known.config, known.preset, known.trust)
     default = TrainOptions(TrainSettings(**vars(base)))
     arguments = arguments[1:] if task else arguments  # the task is a default now
     options = read_options(TrainOptions, arguments, train_command, default, setting_constructors())
@@ -63,6 +64,7 @@ def conclude(run: Any, quiet: bool) -> int:
         return 130
     if quiet:
         return 0
+    from fp3o.envs.registry import imports_code
     from fp3o.reports import summary_table
 
     console = Console()
@@ -73,7 +75,8 @@ def conclude(run: Any, quiet: bool) -> int:
         "load": f"fp3o.Policy.load({str(run.path)!r})",
     }
     if run.config.task_info.renderable(run.config.variant):
-        lines["video"] = f"fp3o render {run.path} --out episode.gif"
+        trust = " --trust" if imports_code(run.config.task) else ""
+        lines["video"] = f"fp3o render {run.path} --out episode.gif{trust}"
     for name, text in lines.items():
         console.print(f"{name:8} {text}", highlight=False, soft_wrap=True)
     return 0

@@ -39,6 +39,8 @@ class TrainOptions:
     """Named settings of the task (see `fp3o list`); by default, its first preset."""
     config: str | None = None
     """Settings file: JSON, TOML or a run's config.json."""
+    trust: bool = False
+    """Import the custom task, network, sharing or algorithm that the settings file names."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False

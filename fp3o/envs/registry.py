@@ -91,9 +91,12 @@ def parse_task(text: str) -> tuple[Task, str | None]:
 
 
 def imports_code(task: str) -> bool:
-    """Whether making a task imports code outside fp3o, in any spelling of its name."""
+    """Whether making a task imports code outside fp3o, in any spelling of its name.
+
+    A task of an object that was registered in this process imports nothing.
+    """
     family, _ = _split(task)
-    return family in families() and families()[family].imports_code
+    return task not in REGISTERED and family in families() and families()[family].imports_code
 
 
 def make(name: str, num_envs: int = 1, *, variant: str | None = None) -> VecEnv:

@@ -5,7 +5,7 @@
 
 | file                  | contents                                                            |
 |-----------------------|---------------------------------------------------------------------|
-| `policy.json`         | task, network, sharing, normalisers, provenance, hash of the weights |
+| `policy.json`         | task, network, sharing, normalisers, provenance, checksums          |
 | `weights.safetensors` | float32 arrays, named as in the network: `network.hidden.0.weight`  |
 
 Everything in a folder is validated before it is used. The shapes follow from the JSON, whose sizes
@@ -18,7 +18,8 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 | `card`      | what `policy.json` holds, and which arrays go with it                 |
 | `read_card` | reads `policy.json` with all checks                                   |
 | `format1`   | names of fields and arrays in policies of format 1                    |
-| `files`     | finds, reads and replaces a folder                                    |
+| `files`     | finds, reads and writes a folder                                      |
+| `replace`   | replaces a folder under the eyes of its readers                       |
 | `trust`     | refuses to import code that an untrusted policy names                 |
 | `network`   | forward pass: features to outputs                                     |
 | `inputs`    | checks and padding of observations, masks and hidden states           |
@@ -28,10 +29,18 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 """
 
 from fp3o.policy.card import Card
-from fp3o.policy.files import is_run
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.team import Choices, Normal
-from fp3o.policy.trust import require_trust
+from fp3o.policy.trust import TrustError, require_trust
 
-__all__ = ["Agent", "Card", "Choices", "Normal", "Policy", "PolicyError", "is_run", "require_trust"]
+__all__ = [
+    "Agent",
+    "Card",
+    "Choices",
+    "Normal",
+    "Policy",
+    "PolicyError",
+    "TrustError",
+    "require_trust",
+]

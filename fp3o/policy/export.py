@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from fp3o.learning.setup import Setup
 from fp3o.networks.layers import EPSILON, normalise
 from fp3o.networks.network import MLPGRUNetwork
 from fp3o.policy import Card, Policy, PolicyError
+from fp3o.policy.files import write_folder
 
 
 def write_policy(
@@ -30,12 +32,13 @@ def write_policy(
     """Save the actor of one seed as a policy folder, and return the policy.
 
     `provenance` is free-form: JSON values and arrays. `norm` adds the value normaliser. Raises
-    `PolicyError` for weights that are not finite, without changing the folder.
+    `PolicyError` for weights that are not finite, without changing the folder; errors of the disk
+    are passed on to the run that writes it.
     """
     leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
     weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
     policy = Policy(_card(setup, provenance, norm), weights)
-    policy.save(folder)
+    write_folder(policy.card, policy.weights, Path(folder).resolve())
     return policy
 
 

@@ -1,31 +1,36 @@
-"""The policy folder: finding it in a run, reading it with checks, replacing it atomically."""
+"""The policy folder: finding it in a run, reading it with checks, writing it."""
 
 import math
 import os
 import re
-import secrets
 import stat
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from fp3o.errors import nearest
+from fp3o.errors import escaped, nearest
 from fp3o.policy.card import CARD, WEIGHTS, Card, weights_digest
 from fp3o.policy.format1 import old_array_name
 from fp3o.policy.read_card import read_card
+from fp3o.policy.replace import TRIES, current_folder, replace_folder
 from fp3o.policy.schema import PolicyError, check_value, parse_json, quote
 
 WHICH = ("best", "last")
 """The policies a run keeps per seed."""
-MAX_CARD_BYTES = 4 * 2**20
+MAX_CARD_BYTES = 2**20
 """Largest `policy.json`, in bytes."""
 MAX_HEADER_BYTES = 2**20
 """Largest header of the weights, in bytes."""
+PATIENCE = 5.0
+"""Seconds for which a folder that is being replaced is read again."""
+
+_Content = TypeVar("_Content")
 
 
 @contextmanager
@@ -33,17 +38,54 @@ def errors_naming(path: Path) -> Iterator[None]:
     """Turn every error about a file into a PolicyError that names it."""
     try:
         yield
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+    except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError, SafetensorError) as error:  # they may quote the file
+        raise PolicyError(f"{path}: {escaped(str(error)[:200])}") from None
 
 
-def load_card(folder: Path) -> tuple[Card, dict[str, Any]]:
+def load_folder(folder: Path) -> tuple[Card, dict[str, np.ndarray]]:
+    """The card and the arrays of a folder, which belong together even while it is replaced."""
+
+    def read(place: Path) -> tuple[Card, dict[str, np.ndarray]]:
+        card, expected = _load_card(place)
+        return card, _load_weights(place, card, expected)
+
+    return _read_whole(folder, read)
+
+
+def _read_whole(folder: Path, read: Callable[[Path], _Content]) -> _Content:
+    """Read a folder; again if it was replaced meanwhile and what was read did not fit."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        place = current_folder(folder) or folder
+        before = _identity(place)
+        try:
+            return read(place)
+        except PolicyError:
+            replaced = _identity(current_folder(folder) or folder) != before
+            if not replaced or time.monotonic() > end:
+                raise
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """What distinguishes a folder from one that has taken its place; None: there is none."""
+    try:
+        info = os.stat(folder)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino, info.st_mtime_ns, info.st_ctime_ns
+
+
+def _load_card(folder: Path) -> tuple[Card, dict[str, Any]]:
     """The card of a folder; and format, checksum and size of its weights."""
     with errors_naming(folder / CARD):
         return read_card(_read(folder / CARD, MAX_CARD_BYTES))
 
 
-def load_weights(folder: Path, card: Card, expected: dict[str, Any]) -> dict[str, np.ndarray]:
+def _load_weights(folder: Path, card: Card, expected: dict[str, Any]) -> dict[str, np.ndarray]:
     """The arrays of a folder, which must be exactly those of its card."""
     size = 4 * card.num_parameters
     with errors_naming(folder / WEIGHTS):
@@ -100,19 +142,14 @@ def _read(path: Path, most: int) -> bytes:
 
 def find_policy(path: Path, which: str, seed: int | None) -> Path:
     """The policy folder of a path: itself, or one of a run's; without a seed, the best one."""
-    if any(os.path.lexists(path / name) for name in (CARD, WEIGHTS)):
+    if _holds_policy(path):
         return path
     root = path / "policy"
     if not root.is_dir():
         raise PolicyError(_missing(path))
     if which not in WHICH:
         raise PolicyError(f"unknown policy {which!r}: {nearest(which, WHICH)}")
-    known = {
-        (int(folder.name[5:]), name): folder / name
-        for folder in root.iterdir()
-        for name in WHICH
-        if re.fullmatch("seed-[0-9]{1,18}", folder.name) and (folder / name).is_dir()
-    }
+    known = policies_of_run(root)
     chosen = [key for key in sorted(known) if key[1] == which and seed in (None, key[0])]
     if not chosen:
         wanted = f"seed-{'*' if seed is None else seed}/{which}"
@@ -121,9 +158,20 @@ def find_policy(path: Path, which: str, seed: int | None) -> Path:
     return max((known[key] for key in chosen), key=_score)
 
 
-def is_run(path: Path) -> bool:
-    """Whether a path is a run directory, whose policies are trusted."""
-    return (path / "config.json").is_file() and (path / "policy").is_dir()
+def _holds_policy(path: Path) -> bool:
+    """Whether a path is a policy folder, whole or not."""
+    places = (current_folder(path) or path for _ in range(TRIES))
+    return any(os.path.lexists(place / name) for place in places for name in (CARD, WEIGHTS))
+
+
+def policies_of_run(root: Path) -> dict[tuple[int, str], Path]:
+    """The folders in a run's folder `policy`, by seed and name; empty if there is none."""
+    return {
+        (int(folder.name[5:]), name): folder / name
+        for folder in (root.iterdir() if root.is_dir() else ())
+        for name in WHICH
+        if re.fullmatch("seed-[0-9]{1,18}", folder.name) and current_folder(folder / name)
+    }
 
 
 def _missing(path: Path) -> str:
@@ -139,7 +187,8 @@ def _missing(path: Path) -> str:
 
 def _score(folder: Path) -> float:
     """The return of a policy's evaluation; -inf if unknown."""
-    evaluation = load_card(folder)[0].provenance.get("evaluation")
+    card, _ = _read_whole(folder, _load_card)
+    evaluation = card.provenance.get("evaluation")
     value = evaluation.get("return") if isinstance(evaluation, dict) else None
     if isinstance(value, (int, float)) and abs(value) < 1e300:
         return float(value)
@@ -149,46 +198,9 @@ def _score(folder: Path) -> float:
 def write_folder(card: Card, weights: Mapping[str, np.ndarray], target: Path) -> None:
     """Write a policy folder; raise before writing anything that could not be read back."""
     data = safetensors.numpy.save(dict(weights))
-    text = card.to_json(data)
     with errors_naming(target / CARD):
+        text = card.to_json(data)
         if len(text) > MAX_CARD_BYTES:
             raise PolicyError(f"would have {len(text)} bytes, at most {MAX_CARD_BYTES} are allowed")
         read_card(text)
-    _swap_in({WEIGHTS: data, CARD: text}, target)
-
-
-def _swap_in(files: dict[str, bytes], target: Path) -> None:
-    """Replace a folder atomically: it is the old one or the new one, never a mixture."""
-    if target.exists() and not (target.is_dir() and {*os.listdir(target)} <= {*files}):
-        raise PolicyError(f"{target} exists and is not a policy folder: it is not replaced")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
-    try:
-        new.mkdir()
-        for name, content in files.items():
-            with open(new / name, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        _sync(new)
-        if target.exists():
-            target.rename(old)
-        new.rename(target)
-        _sync(target.parent)
-    finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        for folder in (new, old):
-            for name in files:
-                (folder / name).unlink(missing_ok=True)
-            if folder.exists():
-                folder.rmdir()
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    replace_folder({WEIGHTS: data, CARD: text}, target)

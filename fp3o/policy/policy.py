@@ -94,19 +94,23 @@ class Policy(Team):
         A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` choose one;
         without a seed, the one with the highest evaluated return. Raises `PolicyError`.
 
-        For a policy folder outside its run, custom networks and tasks are imported only if you
-        `trust` it.
+        Custom networks and tasks that the policy names are imported only if you `trust` it.
         """
         folder = files.find_policy(Path(path), which, seed)
-        card, expected = files.load_card(folder)
-        weights = files.load_weights(folder, card, expected)
+        card, weights = files.load_folder(folder)
         with files.errors_naming(folder / WEIGHTS):
-            return cls(card, weights, trust or files.is_run(Path(path)))
+            return cls(card, weights, trust)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write a policy folder; an older policy there is replaced, anything else is rejected."""
         target = Path(folder).resolve()
-        files.write_folder(self.card, self.weights, target)
+        try:
+            files.write_folder(self.card, self.weights, target)
+        except OSError as error:
+            raise PolicyError(
+                f"cannot write the policy to {target}: {error.strerror or error}. Choose a folder "
+                "that you can write to and that has space"
+            ) from error
         return target
 
     def agent(self, index: int) -> Agent:
@@ -117,4 +121,5 @@ class Policy(Team):
 
     def __repr__(self) -> str:
         spec, where = self.card.spec, self.card.provenance
-        return f"Policy({spec.name!r}, {spec.num_agents} agents, step {quote(where.get('step'))})"
+        name, step = quote(spec.name, 120), quote(where.get("step"))
+        return f"Policy({name}, {spec.num_agents} agents, step {step})"

@@ -2,37 +2,47 @@
 
 from typing import Any
 
-from fp3o.policy.card import WEIGHTS, Card
+from fp3o.policy.card import DIGEST, WEIGHTS, Card, card_digest
 from fp3o.policy.format1 import upgrade_document
-from fp3o.policy.schema import ListOf, NumberRange, PolicyError, check_value, parse_json, quote
+from fp3o.policy.schema import (
+    ListOf,
+    Name,
+    NumberRange,
+    PolicyError,
+    check_value,
+    parse_json,
+    quote,
+)
 from fp3o.sharing.schemes import layer_groups
 from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
 
 ACTIVATION_NAMES, STD_PARAM_NAMES = {"relu", "tanh"}, {"sigmoid", "exp"}
 
 MAX_AGENTS, MAX_LAYERS, MAX_SIZE = 1024, 64, 2**24
-MAX_OUTPUTS = 2**20
-"""Limit of the padded outputs of a whole team."""
+MAX_SUB_ACTIONS, MAX_OUTPUTS = 1024, 2**20
+"""Limits of the choices an agent makes per step, and of the padded outputs of a whole team."""
 MAX_PARAMETERS = 2**26
 """Limit of the parameters of a policy: 256 MiB."""
 MAX_ARRAYS, MAX_AXES = 1024, 8
 """Limits of the arrays of a custom network, and of the axes of one."""
 
+NAME, SHORT_NAME = Name(1000), Name(200)
+"""Texts that appear in messages and tables."""
 SIZE, LAYER, NUMBER = NumberRange(0, MAX_SIZE), NumberRange(1, MAX_SIZE), NumberRange(-1e300, 1e300)
 ACTION_SIZES = {
-    "discrete": ListOf(ListOf(LAYER, MAX_OUTPUTS), MAX_AGENTS),
+    "discrete": ListOf(ListOf(LAYER, MAX_SUB_ACTIONS), MAX_AGENTS),
     "box": ListOf(SIZE, MAX_AGENTS),
 }
 VALUE = {"mean": ListOf(NUMBER, MAX_AGENTS), "std": ListOf(NumberRange(0.0, 1e300), MAX_AGENTS)}
 TASK = {
-    "name": str,
+    "name": NAME,
     "actions": {"kind": {*ACTION_SIZES}, "sizes": list},
     "obs_size": SIZE,
     "state_size": SIZE,
     "agent_types": ListOf(NumberRange(-MAX_SIZE, MAX_SIZE), MAX_AGENTS),
     "truncates": bool,
     "reward_sum_over": NumberRange(1, MAX_AGENTS),
-    "episode_metrics": ListOf(str, MAX_ARRAYS, least=0),
+    "episode_metrics": ListOf(SHORT_NAME, MAX_ARRAYS, least=0),
 }
 NETWORK = {
     "hidden": ListOf(LAYER, MAX_LAYERS),
@@ -42,8 +52,8 @@ NETWORK = {
     "agent_id": bool,
 }
 CUSTOM_NETWORK = NETWORK | {
-    "network_class": str,
-    "arrays": ListOf({"name": str, "shape": ListOf(LAYER, MAX_AXES)}, MAX_ARRAYS),
+    "network_class": NAME,
+    "arrays": ListOf({"name": SHORT_NAME, "shape": ListOf(LAYER, MAX_AXES)}, MAX_ARRAYS),
 }
 """A custom network: the import path of its class, and its arrays."""
 SCHEMA = {
@@ -56,7 +66,7 @@ SCHEMA = {
         "value": object,
     },
     "provenance": dict,
-    "weights": {"file": {WEIGHTS}, "sha256": str, "bytes": NumberRange(0, 2**40)},
+    "weights": {"file": {WEIGHTS}, "sha256": SHORT_NAME, "bytes": NumberRange(0, 2**40)},
 }
 """The content of a `policy.json`."""
 
@@ -74,11 +84,16 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
         )
     if version == 1:
         document = upgrade_document(document)
+    # Policies of the first versions with format 2 have no checksum of the card.
+    sealed = isinstance(document, dict) and version == FORMAT and DIGEST in document
+    seal = document.pop(DIGEST) if sealed else None
     network = document.get("network") if isinstance(document, dict) else None
     custom = isinstance(network, dict) and "network_class" in network
     schema = SCHEMA | {"network": CUSTOM_NETWORK if custom else NETWORK}
     card = _make_card(facts := check_value(document, schema, "policy"), custom)
     _check_sizes(card)
+    if sealed and seal != card_digest(document):
+        raise PolicyError("was changed after it was written: its checksum differs")
     return card, {**facts["weights"], "format": version}
 
 
@@ -112,6 +127,7 @@ def _check_sizes(card: Card) -> None:
         raise PolicyError(f"pads its actions to more than the {MAX_OUTPUTS} outputs allowed")
     # All arrays, and all vectors once per agent: as many as acting keeps in memory.
     vectors = sum(shape[-1] for shape in card.shapes().values())
+    vectors += card.spec.obs_size + card.gru_size
     for total in (card.num_parameters, vectors * card.spec.num_agents):
         if total > MAX_PARAMETERS:
             raise PolicyError(f"describes {total} parameters, at most {MAX_PARAMETERS} are allowed")

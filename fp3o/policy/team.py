@@ -58,7 +58,7 @@ class Team:
     @cached_property
     def _network(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """A custom network; its class, and JAX, are imported when it is first needed."""
-        require_trust(self.trusted, f"the network {self.card.network_class}")
+        require_trust(self.trusted, "network", str(self.card.network_class))
         from fp3o.policy.export import custom_network
 
         return custom_network(self.card, self._weights, self._agents)

@@ -1,12 +1,20 @@
-"""Trust check: code that a policy names is imported only if the user allows it."""
+"""Trust: code that a file names is imported only if the caller allows it, by an argument."""
 
-from fp3o.policy.schema import PolicyError
+from fp3o.policy.schema import PolicyError, quote
 
 
-def require_trust(trusted: bool, what: str) -> None:
-    """Raise unless the source of a policy, which names code to import, is trusted."""
+class TrustError(PolicyError):
+    """A file names code that would be imported and run, and the caller has not allowed it."""
+
+
+def require_trust(trusted: bool, kind: str, name: str, owner: str = "this policy") -> None:
+    """Raise unless the caller trusts the owner of a name that has to be imported.
+
+    Every import of something that a policy, a run or a settings file names comes after this check.
+    `trusted` is what the caller said, never something that was read from a file.
+    """
     if not trusted:
-        raise PolicyError(
-            f"this policy needs {what}, which is code that has to be imported. If you trust the "
-            "source of the policy: Policy.load(folder, trust=True), or --trust"
+        raise TrustError(
+            f"{owner} names the {kind} {quote(name, 120)}: code that would be imported and run. If "
+            "you trust where it comes from, repeat this with --trust, or trust=True in Python"
         )

@@ -15,14 +15,15 @@ import jax
 import numpy as np
 
 from fp3o.envs.api import HostEnv, VecEnv
-from fp3o.envs.registry import REGISTERED, get_task, imports_code, parse_task
+from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
-from fp3o.envs.task import Task
 from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError
-from fp3o.policy import Policy, is_run, require_trust
+from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
+from fp3o.policy.files import policies_of_run
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
@@ -151,15 +152,15 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate the policies of all seeds of a run, or one policy folder.
 
-    The random streams are separate from those of training. A policy folder outside its run may
-    name a task or a network that has to be imported: that needs `trust`.
+    The random streams are separate from those of training. A policy may name a task or a network
+    that has to be imported: that needs `trust`.
     """
     disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     rows, spec = [], None
     for number, (name, folder) in enumerate(_policy_folders(Path(path), which).items()):
-        policy = Policy.load(folder, trust=trust or is_run(Path(path)))
+        policy = Policy.load(folder, trust=trust)
         spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
         program = _cached_program(replace(config, seed=0))
         actor = read_actor(policy, program.setup)
@@ -180,24 +181,15 @@ def evaluate(
 
 def _policy_folders(path: Path, which: str) -> dict[str, Path]:
     """The policy folders of all seeds of a run, or the one folder given."""
-    folders = sorted(path.glob(f"policy/seed-*/{which}"), key=lambda p: int(p.parent.name[5:]))
-    return {f"{folder.parent.name} {which}": folder for folder in folders} or {path.name: path}
-
-
-def task_of_policy(policy: Policy) -> tuple[Task, str | None]:
-    """The task and variant a policy was trained on; importing its code needs trust."""
-    name = policy.card.spec.name
-    if imports_code(name):
-        require_trust(policy.trusted, f"the task {name}")
-    return parse_task(name)
+    seeds = sorted(number for number, name in policies_of_run(path / "policy") if name == which)
+    found = {f"seed-{seed} {which}": path / "policy" / f"seed-{seed}" / which for seed in seeds}
+    return found or {path.name: path}
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:
     """A configuration whose program can run this policy; it is never trained."""
     card = policy.card
-    task, variant = task_of_policy(policy)
-    if card.network_class is not None:
-        require_trust(policy.trusted, f"the network {card.network_class}")
+    task, variant = trusted_task(card, policy.trusted)
     batch = min(episodes, task.max_parallel)
     return RunConfig(
         task=task.name, variant=variant, learner=config_of(card), seed=seed, eval_episodes=batch

@@ -1,5 +1,6 @@
 """A training run on disk: settings, metrics, results, policies, evaluation, videos, report."""
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -10,9 +11,11 @@ from fp3o.reports import report
 from fp3o.reports.data.record import RunRecord
 from fp3o.runs.evaluation import evaluate
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.trust import require_trust_in_settings
 from fp3o.runs.video import render
 
 
+@dataclass(frozen=True)
 class Run(RunRecord):
     """A training run on disk: its settings, metrics, results and policies.
 
@@ -22,23 +25,27 @@ class Run(RunRecord):
         policy = run.policy("best")
     """
 
+    trust: bool = False
+    """Whether code that the run names may be imported; true for runs that this process started."""
+
     @classmethod
-    def load(cls, path: str | Path) -> "Run":
-        """Read a run directory, finished or not."""
-        return cls.read(path)
+    def load(cls, path: str | Path, trust: bool = False) -> "Run":
+        """Read a run directory, finished or not; a custom task or network in it needs `trust`."""
+        return replace(cls.read(path), trust=trust)
 
     @cached_property
     def config(self) -> RunConfig:
         """The settings as a `RunConfig`."""
+        require_trust_in_settings(self.settings, self.trust, self.path / "config.json")
         return RunConfig().with_settings(self.settings)
 
     def policy(self, which: str = "best", seed: int | None = None) -> Policy:
         """A trained policy; without a seed, the one with the highest evaluated return."""
-        return Policy.load(self.path, which=which, seed=seed)
+        return Policy.load(self.path, which=which, seed=seed, trust=self.trust)
 
     def evaluate(self, episodes: int = 1000, **options: Any) -> dict[str, Any]:
         """Evaluate the policies of all seeds; options as in `fp3o.evaluate`."""
-        return evaluate(self.path, episodes, **options)
+        return evaluate(self.path, episodes, **{"trust": self.trust, **options})
 
     def render(
         self, out: str | Path, which: str = "best", seed: int | None = None, **options: Any

@@ -1,6 +1,7 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
 from fp3o.runs.trainer import Trainer
+from fp3o.runs.trust import require_trust_in_run, require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
 
 
@@ -39,12 +41,14 @@ def train(
         loggers: loggers in addition to `metrics.jsonl`.
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
-            `config`, which replace those of the preset.
+            `config`, which replace those of the preset. And `trust=True`, which allows the file
+            `config` to name code to import.
     """
     disable_async_dispatch()  # before anything uses the CPU
+    trust = overrides.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
-    resolved = make_config(task, config, preset).with_settings(overrides).resolve()
+    resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
     return start_run(resolved, out, make_display(progress), loggers)
 
 
@@ -55,30 +59,42 @@ def resume(
     restart: bool = False,
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
+    trust: bool = False,
 ) -> Run:
     """Resume a run exactly from its latest checkpoint; `steps` may be increased.
 
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
+
+    A custom task, network, sharing or algorithm that the run names is imported only if you `trust`
+    it, unless this process has registered it.
     """
+    require_trust_in_run(path, trust)
     display = make_display(progress)
     if restart:
         _set_aside(RunDirectory(path), display)
-    return continue_run(path, display, loggers, steps)
+    return replace(continue_run(path, display, loggers, steps), trust=trust)
 
 
 def make_config(
     task: str | None = None,
     config: RunConfig | str | Path | None = None,
     preset: str | None = None,
+    trust: bool = False,
 ) -> RunConfig:
-    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is."""
+    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is.
+
+    A file that names code to import needs `trust`.
+    """
     if isinstance(config, RunConfig):
         if preset is not None:
             raise SettingError("give either a RunConfig or a preset, not both")
         return config if task is None else config.with_settings({"task": task})
     filed = read_settings(config) if config is not None else {}
-    base = RunConfig.from_preset(task or filed.get("task"), preset)
+    if task is not None:
+        filed["task"] = task
+    require_trust_in_settings(filed, trust, str(config), named={"task": task})
+    base = RunConfig.from_preset(filed.get("task"), preset)
     return base.with_settings({**filed, "task": base.task})
 
 
@@ -96,7 +112,8 @@ def start_run(
     with directory.writing():
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
-        return _finish(Trainer(config, directory, display, loggers), with_report)
+        run = _finish(Trainer(config, directory, display, loggers), with_report)
+        return replace(run, trust=True)  # the caller named everything in it
 
 
 def continue_run(

@@ -1,8 +1,11 @@
 """Videos of a policy: episodes as GIF or MP4, without a display."""
 
+import errno
 import itertools
+import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +17,7 @@ from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError, UserError, nearest
 from fp3o.policy import Policy
-from fp3o.runs.evaluation import task_of_policy
+from fp3o.runs.trust import trusted_task
 from fp3o.types import TimeStep
 
 VIDEO_SUFFIXES = (".gif", ".mp4")
@@ -49,10 +52,10 @@ def render(
         raise SettingError(
             f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
         )
-    task, variant = task_of_policy(policy)
-    env = task.env(variant)
-    if not env.renderable:
+    task, variant = trusted_task(policy.card, policy.trusted)
+    if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
+    _require_writable(path)
     batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
     pace = 1 / (env.step_seconds or 1 / DEFAULT_FPS)
     every = max(1, round(pace / MAX_FPS))
@@ -63,8 +66,29 @@ def render(
         for episode in range(episodes)
         for frame in itertools.islice(recorder.frames(episode, seed), int(seconds * speed))
     ]
-    write_video(path, frames, speed)
+    with _writing(path):
+        write_video(path, frames, speed)
     return path
+
+
+def _require_writable(path: Path) -> None:
+    """Raise before minutes of rendering if the video cannot be written."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "it is a folder or may not be written")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into one that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write the video {path}: {error.strerror or error}. Choose another place with "
+            "--out, one that you can write to and that has space"
+        ) from error
 
 
 class EpisodeRecorder(NamedTuple):
@@ -104,7 +128,6 @@ def _ending(names: tuple[str, ...], now: TimeStep) -> str:
 
 def write_video(path: Path, frames: list[np.ndarray], fps: int) -> None:
     """Write frames as a GIF or an MP4 file, by the suffix of the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gif":
         first, *rest = map(Image.fromarray, frames)
         first.save(path, save_all=True, append_images=rest, duration=1000 // fps, loop=0)

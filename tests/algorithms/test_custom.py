@@ -46,7 +46,7 @@ def test_it_is_trained_and_resumed(sharing: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     fp3o.train("probe/credit", algorithm=GENTLE, sharing=sharing, out=out, **SMALL)
     assert json.loads((out / "config.json").read_text())["settings"]["algorithm"] == GENTLE
-    assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
+    assert fp3o.resume(out, steps=60, progress="quiet", loggers=(), trust=True).finished
 
 
 @pytest.mark.usefixtures("registries")

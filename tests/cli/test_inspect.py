@@ -74,5 +74,5 @@ def test_trust_is_required_for_every_spelling(name: str, imported: bool) -> None
     """Every name that imports code needs trust."""
     assert imports_code(name) is imported
     with pytest.raises(PolicyError, match="trust=True"):
-        require_trust(False, f"the task {name}")
-    require_trust(True, f"the task {name}")
+        require_trust(False, "task", name)
+    require_trust(True, "task", name)

@@ -68,17 +68,19 @@ def test_attention_is_invariant_to_the_order_of_entities() -> None:
 
 
 def test_a_custom_network_is_trained_saved_and_loaded(tmp_path: Path) -> None:
-    """Trained, resumed, evaluated, rendered; from a folder alone only if it is trusted."""
+    """Trained, resumed, evaluated, rendered; the run and the policy need trust."""
     out = tmp_path / "run"
     flags = [f"--{name.replace('_', '-')}" for name in SMALL if name not in ("progress", "loggers")]
     values = ["8" if v == (8, 8) else str(v) for v in SMALL.values()][: len(flags)]
     settings = [word for pair in zip(flags, values, strict=True) for word in pair]
     more = ["--network", ATTENTION, "--sharing", "partial", "--quiet", "--loggers", "none"]
     assert main(["train", SPREAD, "--out", str(out), *settings, *more]) == 0
-    assert fp3o.resume(out, steps=60, progress="quiet", loggers=()).finished
-    assert np.isfinite(fp3o.evaluate(out, 4)["policies"][0]["return"])
+    with pytest.raises(fp3o.PolicyError, match="the network 'custom_network:Attention'"):
+        fp3o.resume(out, steps=60, progress="quiet", loggers=())
+    run = fp3o.resume(out, steps=60, progress="quiet", loggers=(), trust=True)
+    assert run.finished and np.isfinite(run.evaluate(4)["policies"][0]["return"])
 
-    policy = fp3o.Policy.load(out, which="last")
+    policy = run.policy("last")
     obs = np.random.default_rng(0).normal(size=(6, 3, 18)).astype(np.float32)
     actions, hidden_state = policy.act(obs)
     assert actions.shape == (6, 3, 1) and hidden_state.shape == (6, 3, 0)
@@ -118,7 +120,7 @@ def test_the_policy_acts_as_it_was_trained(tmp_path: Path) -> None:
 
 
 def test_an_untrusted_policy_imports_nothing(tmp_path: Path) -> None:
-    """A policy folder may name any module as its task; without its run it is not imported."""
+    """A policy folder may name any module as its task: it is not imported."""
     (tmp_path / "trap.py").write_text("raise SystemExit('sprung')")
     spec = dataclasses.replace(get_task("probe/credit").spec(), name="python/trap.game")
     setup = Setup(spec, Config(hidden=(4,)))
@@ -129,7 +131,7 @@ def test_an_untrusted_policy_imports_nothing(tmp_path: Path) -> None:
         lambda: fp3o.evaluate(tmp_path / "policy", 2),
         lambda: fp3o.render(policy, tmp_path / "video.gif"),
     ):
-        with pytest.raises(fp3o.PolicyError, match=r"the task python/trap\.game.*trust"):
+        with pytest.raises(fp3o.PolicyError, match=r"the task 'python/trap\.game'.*trust"):
             call()
 
 

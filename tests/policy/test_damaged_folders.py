@@ -14,17 +14,19 @@ import pytest
 import safetensors.numpy
 
 from fp3o.policy import Policy, PolicyError
-from fp3o.policy.card import CARD, WEIGHTS, weights_digest
+from fp3o.policy.card import CARD, DIGEST, WEIGHTS, card_digest, weights_digest
 
 
-def card_with(*keys: str | int, value: Any) -> Callable[[Path], None]:
-    """Set one entry of the JSON."""
+def card_with(*keys: str | int, value: Any, seal: bool = True) -> Callable[[Path], None]:
+    """Set one entry of the JSON; an attacker writes the checksum that belongs to it."""
 
     def change(folder: Path) -> None:
         document = entry = json.loads((folder / CARD).read_text())
         for key in keys[:-1]:
             entry = entry[key]
         entry[keys[-1]] = value
+        if seal:
+            document[DIGEST] = card_digest(document)
         (folder / CARD).write_text(json.dumps(document))
 
     return change
@@ -74,6 +76,11 @@ def linked(name: str) -> Callable[[Path], None]:
     return write
 
 
+def nested(depth: int) -> Any:
+    """Lists in lists."""
+    return [nested(depth - 1)] if depth else []
+
+
 def piped(name: str) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         (folder / name).unlink()
@@ -104,16 +111,27 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty card": (card_text(""), "policy.json: Expecting value"),
     "list for a card": (card_text("[]"), "policy must be an object, got a list of 0"),
     "binary card": (lambda f: (f / CARD).write_bytes(b"\xff\xfe\x80"), "policy.json: "),
-    "deep card": (card_text("[" * 100_000), "policy.json: .*recursion"),
+    "deep card": (card_text("[" * 100_000), "policy.json: is nested more than 32 levels"),
     "long number": (card_text('{"format": ' + "9" * 5000 + "}"), "policy.json: .*digits"),
     "same key twice": (card_text('{"format": 1, "format": 1}'), "same key twice"),
-    "NaN in the card": (card_with("provenance", "x", value=math.nan), "holds NaN"),
-    "large card": (longer(CARD, 2**33), "8589934592 bytes, at most 4194304"),
+    "NaN in the card": (card_with("provenance", "x", value=math.nan), "holds 'NaN'"),
+    "infinity in the card": (card_text('{"format": 1e999}'), "holds '1e999', which is not a fin"),
+    "deep provenance": (card_with("provenance", "x", value=nested(99)), "nested more than 32"),
+    "many values": (card_with("provenance", "x", value=[0] * 2**17), "more than the 131072 values"),
+    "escapes": (card_with("task", "name", value="a\x1b[2J"), r"name must be printable.*got 'a.x1b"),
+    "long name": (card_with("task", "name", value="x" * 1001), "text of at most 1000 characters"),
+    "changed epsilon": (
+        card_with("normalisers", "input", "epsilon", value=0.5, seal=False),
+        "policy.json: was changed after it was written: its checksum differs",
+    ),
+    "no checksum": (card_with(DIGEST, value=None, seal=False), "its checksum differs"),
+    "checksum of format 1": (card_with("format", value=1, seal=False), "unknown key"),
+    "large card": (longer(CARD, 2**33), "8589934592 bytes, at most 1048576"),
     "format": (card_with("format", value=3), "has the format 3, this version of fp3o reads"),
     "format true": (card_with("format", value=True), "has the format True"),
     "unknown key": (card_with("tsk", value=1), "unknown key 'tsk': did you mean 'task'"),
     "missing key": (card_with("network", value={"hidden": [3]}), "policy.network lacks gru_size"),
-    "name": (card_with("task", "name", value=3), "task.name must be a JSON str, got 3"),
+    "name": (card_with("task", "name", value=3), "task.name must be printable text of .*, got 3"),
     "wide layer": (card_with("network", "hidden", value=[10**9, 4]), r"hidden\[0\] must be an int"),
     "wide layers": (card_with("network", "hidden", value=[2**20] * 2), "parameters, at most 6710"),
     "wide team": (
@@ -145,7 +163,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "provenance": (card_with("provenance", value=[1]), "provenance must be a JSON dict"),
     "parent path": (card_with("weights", "file", value="../x"), "file must be 'weights.safe"),
     "absolute path": (card_with("weights", "file", value="/etc/passwd"), "weights.file must be"),
-    "long words": (card_with("weights", "file", value="x" * 10**6), "got 'x{40}'$"),
+    "long words": (card_with("weights", "file", value="x" * 10**6), "got 'x{60}'$"),
     "size": (card_with("weights", "bytes", value=7), "bytes, policy.json says 7"),
     "checksum": (card_with("weights", "sha256", value="0" * 64), "checksums differ"),
     "link to the card": (linked(CARD), "policy.json: is a symbolic link"),

@@ -12,7 +12,7 @@ import safetensors.numpy
 from small_policies import make_actor
 
 from fp3o.learning.returns import ValueNorm
-from fp3o.policy import Policy, PolicyError
+from fp3o.policy import Policy, PolicyError, replace
 from fp3o.policy.card import CARD, WEIGHTS
 from fp3o.policy.export import read_actor, write_policy
 
@@ -63,6 +63,7 @@ def test_saving_replaces_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatc
         return rename(self, target)
 
     with monkeypatch.context() as patch:
+        patch.setattr(replace, "exchange_names", lambda one, other: False)
         patch.setattr(Path, "rename", fails)
         with pytest.raises(OSError, match="the disk is gone"):
             write_policy(folder, setup, rows, {"step": 8})

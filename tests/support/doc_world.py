@@ -159,7 +159,7 @@ class World:
 
     def evaluate(self, path: Any, *_: Any, which: str = "last", **options: Any) -> dict[str, Any]:
         """The policies must exist."""
-        fp3o.Policy.load(path, which=which)
+        fp3o.Policy.load(path, which=which, trust=options.get("trust", False))
         row = baseline_rows(TASK, None, 4)["random"]
         rows = [{"name": "seed-0", **row}]
         return {

@@ -16,6 +16,7 @@ from fp3o.runs.progress import Display
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.signals import stop_signals
 from fp3o.runs.train import continue_run, start_run
+from fp3o.runs.trust import require_trust_in_settings
 from fp3o.sharing.schemes import AUTO
 
 FAILURES = "failures"
@@ -48,7 +49,7 @@ def train_cell(config: RunConfig, path: Path, display: Display) -> bool:
     directory = RunDirectory(path)
     if not directory.exists():
         return start_run(config, path, display, (), with_report=False).finished
-    started = RunConfig().with_settings(directory.read_settings())
+    started = _stored_config(directory.read_settings(), config, path)
     if started.seeds != config.seeds:
         raise RunError(
             f"{path} was started with {started.seeds} seeds, not {config.seeds}: choose another "
@@ -89,7 +90,7 @@ def check_cell_folder(cell: Cell, out: Path) -> None:
         record = RunDirectory(path).read_json(JOBS[cell.job].result)["machine"]
     else:
         return
-    names = differing_fields(RunConfig().with_settings(record["settings"]), cell.config)
+    names = differing_fields(_stored_config(record["settings"], cell.config, path), cell.config)
     if cell.config.learner.sharing == AUTO:  # the folder contains the groups that were found
         names -= {"sharing"}
     if names:
@@ -97,6 +98,12 @@ def check_cell_folder(cell: Cell, out: Path) -> None:
             f"{path} contains a run with other settings ({', '.join(sorted(names))}): choose "
             "another --out"
         )
+
+
+def _stored_config(settings: Mapping[str, Any], ours: RunConfig, path: Path) -> RunConfig:
+    """The settings in the folder of a cell, which may name no code but that of the grid."""
+    require_trust_in_settings(settings, False, path, named=ours.settings)
+    return RunConfig().with_settings(settings)
 
 
 def cell_finished(cell: Cell, out: Path) -> bool:

@@ -11,7 +11,7 @@ from rich.table import Table
 from fp3o.errors import SettingError
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.collect import experiment_report, read_cells
-from fp3o.experiments.framework.grid import SCALES, Cell, CellResults, slug
+from fp3o.experiments.framework.grid import SCALES, Cell, CellResult, CellResults, slug
 from fp3o.experiments.framework.options import ExperimentOptions
 from fp3o.experiments.framework.run_grid import run_grid, with_length
 from fp3o.policy import Policy
@@ -104,7 +104,18 @@ def render_best(results: CellResults, display: Display) -> None:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             with display.waiting(f"rendering {best.cell.label}"):
-                render(Policy.load(best.path), path, episodes=1, seconds=4)
+                render(_policy(best), path, episodes=1, seconds=4)
+
+
+def _policy(item: CellResult) -> Policy:
+    """The best policy of a cell; the task and the network that the grid names are trusted."""
+    policy, config = Policy.load(item.path), item.cell.config
+    task = config.task_info.spec(config.variant).name
+    ours = policy.card.spec.name == task and policy.card.network_class in (
+        None,
+        config.learner.network,
+    )
+    return Policy(policy.card, policy.weights, trusted=ours)
 
 
 def _renderable(cell: Cell) -> bool:

@@ -105,10 +105,10 @@ def test_a_run_from_training_to_its_video(
         hidden=(8,), epochs=1, steps=12, eval_episodes=2, final_episodes=2, out=tmp_path / "run",
         **silent,
     )  # fmt: skip
-    more = fp3o.resume(run.path, steps=24, **silent)
+    more = fp3o.resume(run.path, steps=24, trust=True, **silent)
     assert run.finished and more.finished and more.config.iterations == 2
-    evaluated = fp3o.evaluate(run.path, 3)
+    evaluated = more.evaluate(3)
     assert evaluated["episodes"] == 3 and np.isfinite(evaluated["policies"][0]["return"])
-    video = fp3o.render(fp3o.Policy.load(run.path), tmp_path / "video.gif", episodes=1, seconds=0.5)
+    video = more.render(tmp_path / "video.gif", episodes=1, seconds=0.5)
     with Image.open(video) as frames:
         assert frames.size == (480, 506) and len(frames.convert("RGB").getcolors(10**6) or ()) > 2

@@ -75,8 +75,8 @@ def test_trained_resumed_and_evaluated(module: str, tmp_path: Path) -> None:
     text = (out / "config.json").read_text()
     assert f"python/{module}.Guess" in text and "default:env.bonus=0.5" in text
     json.loads(text)
-    fp3o.resume(out, steps=72, progress="quiet", loggers=())
-    found = fp3o.evaluate(out, 4)
+    run = fp3o.resume(out, steps=72, progress="quiet", loggers=(), trust=True)
+    found = run.evaluate(4)
     assert found["task"] == f"python/{module}.Guess:default:env.bonus=0.5"
     # 0.5 in each of three steps, and at most 1 at the end.
     assert 1.5 <= found["policies"][0]["return"] <= 2.5

@@ -110,9 +110,9 @@ def test_from_training_to_video(case: Case) -> None:
     assert spec.actions == case.actions and spec.agent_types == case.agent_types
     run = fp3o.train(case.task, variant=variant, out="run", steps=2 * ITERATION, **SMALL)
     assert run.finished and run.config.task_info.renderable(variant)
-    run = fp3o.resume(run.path, steps=3 * ITERATION, progress="quiet", loggers=())
+    run = fp3o.resume(run.path, steps=3 * ITERATION, progress="quiet", loggers=(), trust=True)
     assert run.finished and run.results["steps"] == 3 * ITERATION
-    found = fp3o.evaluate(run.path, 3)
+    found = run.evaluate(3)
     assert found["task"] == spec.name and found["agents"] == spec.num_agents
     assert all(np.isfinite(row["return"]) for row in found["policies"])
     with Image.open(rendered(run.path)) as video:
@@ -123,7 +123,7 @@ def test_from_training_to_video(case: Case) -> None:
 def rendered(path: Path) -> Path:
     """A short video of a run's policy, where it can be drawn."""
     try:
-        return fp3o.render(fp3o.Policy.load(path), "video.gif", episodes=1, seconds=0.5)
+        return fp3o.Run.load(path, trust=True).render("video.gif", episodes=1, seconds=0.5)
     except fp3o.UserError as error:
         if "MUJOCO_GL" in str(error):
             pytest.skip(str(error))
@@ -156,6 +156,6 @@ def test_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", f"pettingzoo:{path}", *words.split(), *few.split()]) == 0
     name = f"pettingzoo/{path}:default:env.N=2,env.max_cycles=6"
     assert fp3o.Policy.load("run").card.spec.name == name
-    assert main(["evaluate", "run", "--episodes", "2"]) == 0
+    assert main(["evaluate", "run", "--episodes", "2", "--trust"]) == 0
     assert main(["check", name]) == 0
     assert f"{name}: ready for training" in capsys.readouterr().out
