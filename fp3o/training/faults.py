@@ -32,11 +32,12 @@ def first_fault(trajectory: Trajectory, spec: EnvSpec) -> Int[Array, " 4"]:
 
 
 def step_fault(
-    spec: EnvSpec, before: TimeStep, reward: Array, running: Bool[Array, " e"]
+    spec: EnvSpec, before: TimeStep, reward: Array, running: Bool[Array, " e"], step: Array
 ) -> Int[Array, " 4"]:
     """The same for one step of an evaluation: time step before it, reward after it."""
     faults = _step_faults(spec, before, reward, running)
-    return _first([*faults], [flags[None] for flags in faults.values()])
+    found = _first([*faults], [flags[None] for flags in faults.values()])
+    return found.at[1].set(jnp.where(found[1] < 0, -1, step))
 
 
 def refuse_host_step(spec: EnvSpec, before: TimeStep, reward: Any, running: Any, step: int) -> None:

@@ -177,16 +177,13 @@ def evaluate_episodes(
         env_state, after = env.step(state.env_state, decision.action)
         ended = after.terminated | after.truncated
         stats, finished = count_step(state.episode_stats, (after.reward, ended))
-        running = jnp.isnan(first.returns)
-        found = step_fault(setup.spec, now, after.reward, running)
-        found = found.at[1].set(jnp.where(found[1] < 0, -1, number))
-        new = finished.ended & running
-        first = EvalEpisodes(
-            jnp.where(new, finished.team_return, first.returns),
-            jnp.where(new[:, None], after.episode_metrics, first.episode_metrics),
-        )
+        new = finished.ended & (running := jnp.isnan(first.returns))
+        found = step_fault(setup.spec, now, after.reward, running, number)
+        returns = jnp.where(new, finished.team_return, first.returns)
+        metrics = jnp.where(new[:, None], after.episode_metrics, first.episode_metrics)
         hidden = decision.hidden_state, state.critic_hidden
-        result = Evaluation(first, jnp.where(fault[1] < 0, found, fault))
+        faults = jnp.where(fault[1] < 0, found, fault)
+        result = Evaluation(EvalEpisodes(returns, metrics), faults)
         return (RolloutState(env_state, after, *hidden, stats), result), None
 
     reset_key, step_key = jax.random.split(key)
@@ -195,5 +192,5 @@ def evaluate_episodes(
     start = initial_rollout_state(setup, env, reset_key), nothing
     steps = jax.random.split(step_key, num_steps), jnp.arange(num_steps)
     (_, (episodes, fault)), _ = jax.lax.scan(step, start, steps)
-    returns = episodes.returns / setup.spec.reward_sum_over
-    return Evaluation(episodes._replace(returns=returns), fault)
+    per_agent = episodes.returns / setup.spec.reward_sum_over
+    return Evaluation(episodes._replace(returns=per_agent), fault)

@@ -141,7 +141,7 @@ def test_faults_in_evaluation(campaign: Campaign) -> None:
     campaign.attack(attack, small=40, medium=1_000, whole=5_000)
 
 
-BAD = "is not finite, or beyond 1e+15, in environment 0, agent 1, step 1"
+BAD = "is not finite, or beyond 1e.15, in environment 0, agent 1, step 1"
 CASES: dict[tuple[str, str], tuple[type[Exception], str] | None] = {
     ("", ""): None,
     **{
