@@ -8,7 +8,7 @@ from .envs.registry import TASKS, make, register_env
 from .envs.toys.probe import PROBES, probe
 from .envs.vectorise import VmapEnv
 from .envs.workers.protocol import WorkerPoolError
-from .errors import MissingExtraError, NonFiniteError, SettingError, UserError
+from .errors import EnvError, MissingExtraError, NonFiniteError, SettingError, UserError
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
 from .networks.layers import linear
@@ -39,6 +39,7 @@ __all__ = [
     "Config",
     "Discrete",
     "Env",
+    "EnvError",
     "EnvSpec",
     "HostEnv",
     "Hyperparameters",

@@ -33,6 +33,10 @@ class NonFiniteError(UserError, FloatingPointError):
     """A NaN or infinite number, from an environment, a policy or a diverged update."""
 
 
+class EnvError(UserError, ValueError):
+    """An environment that breaks the interface: shapes, types, or an agent without a choice."""
+
+
 class MissingExtraError(UserError, ImportError):
     """An optional package that is not installed."""
 

@@ -26,6 +26,11 @@ Scalar = float | Float[Array, "*s"]
 """A number or an array of numbers: without axes inside a program, one axis for several seeds."""
 
 
+LARGEST_NUMBER = 1e15
+"""Largest magnitude of a number from an environment, and of a parameter: squares of such numbers,
+and sums of the squares, are finite in 32-bit floats."""
+
+
 class TimeStep(NamedTuple):
     """Output of `step` and `reset` of `e` environments.
 

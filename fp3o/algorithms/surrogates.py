@@ -1,11 +1,27 @@
 """Surrogate objectives: what the update of a stage maximises per sample."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fp3o.algorithms.registry import SURROGATES as SURROGATES
 from fp3o.algorithms.registry import register_surrogate
 from fp3o.types import Scalar
+
+LARGEST_LOG_RATIO = 20.0
+"""Logarithm of the largest ratio that is exact; e^20 is far outside every useful clip range."""
+
+
+def ratio_of(log_ratio: Float[Array, "*b"]) -> Float[Array, "*b"]:
+    """exp(x) up to x = 20, then its tangent: finite, with a finite gradient that never vanishes.
+
+    In 32-bit floats exp(89) is infinite, and one such sample would make the gradients of all agents
+    NaN. Its gradient still pushes the ratio back, as that of exp would.
+    """
+    bound = LARGEST_LOG_RATIO
+    tangent = math.exp(bound) * (1.0 + log_ratio - bound)
+    return jnp.where(log_ratio > bound, tangent, jnp.exp(jnp.minimum(log_ratio, bound)))
 
 
 def clip_around_one(x: Float[Array, "*b"], width: Array | Scalar | None) -> Float[Array, "*b"]:

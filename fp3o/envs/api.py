@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from fp3o.envs.interface import require_shapes
 from fp3o.errors import UserError
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
@@ -115,6 +116,8 @@ class VecEnv(ABC):
         """
         steps = [np.empty((num_steps + 1, *x.shape), x.dtype) for x in map(np.asarray, now)]
         for t in range(num_steps + 1):
+            if t == 1:
+                require_shapes(self.spec, self.num_envs, now, "step")
             for kept, x in zip(steps, now, strict=True):
                 kept[t] = x
             if t < num_steps:

@@ -15,15 +15,13 @@ import numpy as np
 from fp3o.envs.adapters.python import env_of
 from fp3o.envs.api import VecEnv
 from fp3o.envs.check_rules import (
-    Problem,
-    WrongShapeError,
     length_problems,
     repeat_problems,
-    require_shapes,
     rollout_problems,
     spec_problems,
     state_problems,
 )
+from fp3o.envs.interface import Problem, WrongShapeError, require_shapes
 from fp3o.envs.random_play import play_at_random
 from fp3o.envs.registry import parse_task
 from fp3o.envs.vectorise import vectorise
@@ -74,7 +72,7 @@ def check_env(env: Any, *, num_envs: int = 4, steps: int = 200, seed: int = 0) -
     steps = max(steps, limit + 1) if limit is not None and limit < MOST_STEPS else steps
 
     def inspect(timestep: TimeStep, method: str) -> None:
-        require_shapes(batch, timestep, method)
+        require_shapes(batch.spec, batch.num_envs, timestep, method)
 
     try:
         play = play_at_random(batch, steps, seed, inspect=inspect)

@@ -1,38 +1,16 @@
 """The rules that `check_env` applies to an environment, each with a suggested fix."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from fp3o.envs.api import VecEnv
+from fp3o.envs.interface import Problem
 from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.spec import Discrete, EnvSpec
-from fp3o.types import TimeStep
-
-Level = Literal["error", "warning", "note"]
-
-FLAGS = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
-"""Fields of a time step that are booleans."""
-
-
-class Problem(NamedTuple):
-    """A problem of an environment, with a suggested fix."""
-
-    level: Level
-    """`error`: training would fail or learn something wrong; `warning`: it probably would; `note`:
-    for information."""
-    what: str
-    fix: str = ""
-
-
-class WrongShapeError(Exception):
-    """Arrays have other shapes or types than specified, so nothing else can be checked."""
-
-    def __init__(self, problems: list[Problem]):
-        super().__init__(str(problems))
-        self.problems = problems
+from fp3o.types import LARGEST_NUMBER, TimeStep
 
 
 def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
@@ -51,30 +29,6 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
             "error", "an agent has a sub-action without any choice",
             "declare one choice where there is nothing to choose",
         )  # fmt: skip
-
-
-def require_shapes(env: VecEnv, timestep: TimeStep, method: str) -> None:
-    """Raise `WrongShapeError` unless all arrays have the specified shapes and types."""
-    spec, e, n = env.spec, env.num_envs, env.spec.num_agents
-    obs, state = (e, n, spec.obs_size), (e, n, spec.state_size)
-    shapes = {
-        "obs": obs, "state": state, "action_mask": (e, n, spec.actions.mask.shape[1]),
-        "alive": (e, n), "reward": (e, n), "terminated": (e,), "truncated": (e,),
-        "episode_start": (e,), "final_obs": obs, "final_state": state,
-        "episode_metrics": (e, len(spec.episode_metrics)),
-    }  # fmt: skip
-    problems = []
-    for name, shape in shapes.items():
-        x = getattr(timestep, name)
-        kind, dtype = "b" if name in FLAGS else "f", np.asarray(x).dtype
-        if np.shape(x) != shape:
-            fix = f"return an array of {shape}: {e} environments, {n} agents, then features"
-            problems.append(Problem("error", f"{name} after {method} has shape {np.shape(x)}", fix))
-        elif dtype.kind != kind:
-            fix = f"return {'booleans' if kind == 'b' else '32-bit floats'}"
-            problems.append(Problem("error", f"{name} after {method} is {dtype}", fix))
-    if problems:
-        raise WrongShapeError(problems)
 
 
 def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
@@ -136,12 +90,14 @@ def repeat_problems(env: VecEnv, first: RandomPlay, seed: int) -> Iterator[Probl
 def _number_problems(steps: TimeStep) -> Iterator[Problem]:
     for name in ("obs", "state", "final_obs", "final_state", "reward", "episode_metrics"):
         values = getattr(steps, name)
-        if not np.isfinite(values).all():
-            index = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+        if not (usable := np.abs(values) <= LARGEST_NUMBER).all():
+            index = tuple(np.argwhere(~usable)[0].tolist())
             yield Problem(
-                "error", f"{name} is not finite, first at {index} (step, environment, ...)",
-                "look for a division by zero or an overflow",
-            )  # fmt: skip
+                "error",
+                f"{name} is not finite, or beyond {LARGEST_NUMBER:.0e}, first at {index} (step, "
+                "environment, ...)",
+                "look for a division by zero or an overflow, or scale the numbers",
+            )
         elif name in ("obs", "state") and np.abs(values).max(initial=0.0) > 1e3:
             yield Problem(
                 "warning", f"{name} reaches {np.abs(values).max():.3g}",
@@ -158,14 +114,14 @@ def _mask_problems(spec: EnvSpec, actions: Discrete, steps: TimeStep) -> Iterato
     start = 0
     for d, width in enumerate(actions.widths):
         available = (steps.action_mask & actions.mask)[..., start : start + width]
-        missing = np.argwhere(~available.any(-1))
+        missing = np.argwhere(~available.any(-1) & steps.alive)
         start += width
         if len(missing):
             t, e, agent = missing[0].tolist()
             where = f"sub-action {d} at step {t}, environment {e}"
             yield Problem(
                 "error", f"agent {agent} has no available choice in {where}",
-                "leave one choice available, even to dead agents (one without effect)",
+                "leave one choice available (one without effect), or set alive to False",
             )  # fmt: skip
     if not steps.alive[0].all():
         yield Problem(

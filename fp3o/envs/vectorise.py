@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from fp3o.envs.api import Act, Env, HostEnv, Observation, VecEnv
-from fp3o.spec import EnvSpec
+from fp3o.envs.interface import require_shapes
+from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
 
@@ -112,7 +113,9 @@ class SeedBatchedEnv(VecEnv):
 
     def reset(self, key: Key[Array, " s"]) -> tuple[Any, TimeStep]:
         """Start an episode in every environment, with one key per seed."""
-        return self._by_seed(*self.env.reset(key))
+        state, now = self.env.reset(key)
+        require_shapes(self.spec, self.env.num_envs, now, "reset")
+        return self._by_seed(state, now)
 
     def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
         """Step all seeds in one batch."""
@@ -146,3 +149,31 @@ class SeedBatchedEnv(VecEnv):
     def _apart(self, x: Any, axis: int = 0) -> Any:
         shape = x.shape
         return x.reshape(*shape[:axis], self.num_seeds, self.num_envs, *shape[axis + 1 :])
+
+
+def require_interface(env: VecEnv) -> None:
+    """Raise `WrongShapeError` unless a JAX environment has the specified shapes and types.
+
+    Its functions are traced for one environment, not compiled. What a host environment returns is
+    checked when it is stepped for the first time.
+    """
+    if not isinstance(env, VmapEnv):
+        return
+    for method, timestep in zip(("reset", "step"), _traced_timesteps(env.env), strict=True):
+        require_shapes(env.spec, 1, timestep, method)
+
+
+def _traced_timesteps(env: Env) -> tuple[TimeStep, TimeStep]:
+    """Shapes and types of the time steps of a batch of one, after `reset` and after `step`.
+
+    One environment without `vmap` is traced: half the time of a batch.
+    """
+    batch, actions = VmapEnv(env, 1), env.spec.actions
+    discrete = isinstance(actions, Discrete)
+    width = len(actions.widths) if discrete else actions.mask.shape[1]
+    kind = jnp.zeros(0, int if discrete else float).dtype
+    action = jax.ShapeDtypeStruct((env.spec.num_agents, width), kind)
+    state, first = jax.eval_shape(batch._reset, jax.random.key(0))
+    _, second = jax.eval_shape(batch._step, state, action)
+    add_axis = lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype)  # noqa: E731
+    return jax.tree.map(add_axis, first), jax.tree.map(add_axis, second)

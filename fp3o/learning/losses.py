@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fp3o.algorithms.schedules import Stage
-from fp3o.algorithms.surrogates import SURROGATES
+from fp3o.algorithms.surrogates import SURROGATES, ratio_of
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.returns import ValueNorm, huber
@@ -41,7 +41,7 @@ def actor_loss(
         others = coupling_weights(stage.coupling, ratios)
     inner = None if row.inner_clip is None else row.inner_clip * hparams.clip_range
     clip = (hparams.clip_range * stage.clip_factor)[:, None]
-    objective = surrogate(jnp.exp(log_ratio), others, batch.advantage, clip, inner)
+    objective = surrogate(ratio_of(log_ratio), others, batch.advantage, clip, inner)
     weight = sample_weights(batch.alive, stage, setup.actor_sharing)
     return -(weight * (objective + hparams.entropy_coef * policy.entropy())).sum()
 

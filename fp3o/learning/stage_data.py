@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fp3o.algorithms.schedules import Stage
+from fp3o.algorithms.surrogates import ratio_of
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.setup import Learner
 from fp3o.networks.distributions import Distribution
@@ -64,4 +64,4 @@ def coupling_weights(
     coupling: Float[Array, "k n"], log_ratio: Float[Array, "n r"]
 ) -> Float[Array, "k r"]:
     """W_i = exp(Σ_j C_ij log r_j): products of ratios as sums of logarithms."""
-    return jnp.exp(coupling @ log_ratio)
+    return ratio_of(coupling @ log_ratio)

@@ -75,6 +75,7 @@ def policy_iteration(
     log |= {"replay_error": jnp.abs(replay).max()} | _iteration_metrics(setup, log)
     # An agent that was dead for the whole rollout has no data: momentum must not move it either.
     keep = log["condition_holds"] if row.on_failed_condition == "revert" else True
+    log |= {"largest_log_ratio": jnp.where(keep, jnp.abs(last.log_ratio).max(), 0.0)}
     return revert_frozen(setup, learner, last.learner, batch.alive.any(1) & keep), log
 
 

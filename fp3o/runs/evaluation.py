@@ -17,11 +17,12 @@ import numpy as np
 from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
-from fp3o.envs.vectorise import vectorise
+from fp3o.envs.vectorise import require_interface, vectorise
 from fp3o.errors import SettingError
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
 from fp3o.policy.files import policies_of_run
+from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
@@ -33,9 +34,11 @@ LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 
 
 def make_program(config: RunConfig) -> Program:
-    """The program that trains and evaluates all seeds of a run."""
+    """The program that trains and evaluates all seeds of a run; its environment is checked."""
     seeds = config.seeds if config.seeds > 1 else None
-    return Program(make_envs(config, config.learner.num_envs), config.learner, seeds)
+    env = make_envs(config, config.learner.num_envs)
+    require_interface(env)
+    return Program(env, config.learner, seeds)
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:
@@ -94,13 +97,14 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
         "eval_episodes": returns.size,
     }
     row |= {f"eval_{name}": mean for name, mean in zip(names, means, strict=True)}
-    return row | ({} if done.all() else {"eval_unfinished": int((~done).sum())})
+    return finite_json(row | ({} if done.all() else {"eval_unfinished": int((~done).sum())}))
 
 
 def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """Mean return, its spread and standard error, and mean episode metrics, for results.json.
 
-    Only episodes that ended count; `unfinished` is the number of the others, if there are any.
+    Only episodes that ended count; `unfinished` is the number of the others, if there are any. A
+    number that is not finite, such as an episode metric that is NaN, is None.
     """
     done = np.isfinite(episodes.returns).reshape(-1)
     returns = np.asarray(episodes.returns).reshape(-1)[done]
@@ -111,13 +115,14 @@ def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str
     spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
     metrics = np.asarray(episodes.episode_metrics, np.float64).reshape(done.size, len(names))
     means = metrics[done].mean(0).tolist()
-    return {
+    row = {
         "return": float(returns.mean()),
         "std": spread,
         "stderr": spread / math.sqrt(returns.size),
         "episode_metrics": dict(zip(names, means, strict=True)),
         **unfinished,
     }
+    return finite_json(row)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,8 @@ class MetricsLog:
         self._loggers = open_loggers(self._names, self._directory.path, config.settings, first_step)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Append one row per seed."""
+        """Append one row per seed; a number that is not finite becomes null."""
+        rows = finite_json(rows)
         written = self._directory.append("metrics.jsonl", rows)
         self.cursor += len(written)
         self._digest.update(written)
@@ -107,3 +109,12 @@ def json_value(x: Any) -> Any:
     if array.dtype.kind != "f":
         return array.item()
     return float(str(array[()])) if np.isfinite(array) else None
+
+
+def finite_json(content: Any) -> Any:
+    """JSON values with None in place of every number that is not finite."""
+    if isinstance(content, Mapping):
+        return {name: finite_json(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite_json(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

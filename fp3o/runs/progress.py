@@ -88,8 +88,8 @@ def _headline_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
                 spread = f" ± {np.std(values):.{digits}f}" if len(values) > 1 else ""
                 text = f"{np.mean(values):.{digits}f}{spread}{unit}"
                 texts[name] = f"{texts[name]}, {text}" if name in texts else text
-    if kls := [np.max(row["kl"][-1]) for row in rows if row.get("kl")]:
-        texts["KL"] = f"{np.max(kls):.4f}"
+    if kls := [kl for row in rows if row.get("kl") for kl in row["kl"][-1]]:
+        texts["KL"] = "too large" if None in kls else f"{max(kls):.4f}"
     if any(row.get("condition_holds") is not None for row in rows):
         held = np.mean([bool(row.get("condition_holds")) for row in rows])
         texts["condition"] = f"{100 * held:.0f} %"

@@ -48,6 +48,7 @@ class Trainer:
         self._seconds: dict[str, float | None] = {"compile": None, "train": None}
         self._rate: float | None = None
         self._restore()
+        self._check_finite()
 
     @property
     def step(self) -> int:
@@ -127,7 +128,6 @@ class Trainer:
         state, metrics = self._update()
         if message := self._failures.news(self.step):
             self.display.say(message)
-        self._check_finite(state)
         self.checkpoint = self.checkpoint._replace(state=state)
         self.iteration = iteration
         last = iteration == config.iterations
@@ -153,14 +153,13 @@ class Trainer:
             )
             raise
 
-    def _check_finite(self, state: TrainState) -> None:
-        """Raise before a state with a NaN or infinity replaces the last finite one."""
-        if broken := first_non_finite(state.learner, self.config.seed_numbers):
-            self._save()
-            raise NonFiniteError(
-                f"{broken} is not finite after step {self.step}: training diverged. Lower the "
-                f"learning rates or the clip range; the state before is saved in {self.path}"
-            )
+    def _check_finite(self) -> None:
+        """Reject an initial or restored state that could neither be trained nor saved again."""
+        if broken := first_non_finite(self.checkpoint.state.learner, self.config.seed_numbers):
+            source = "the initial state"
+            if self.iteration:
+                source = f"the newest checkpoint of {self.path} (to use the one before it, move it)"
+            raise NonFiniteError(f"{broken} in {source}: it cannot be trained further")
 
     def _write_rows(self, rows: list[Row], evaluated: list[Row] | None) -> list[Row]:
         """Append rows of metrics, one per seed, each starting with iteration, step and seed."""

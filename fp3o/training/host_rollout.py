@@ -17,6 +17,7 @@ from fp3o.envs.api import VecEnv
 from fp3o.learning.setup import Setup
 from fp3o.spec import Discrete
 from fp3o.training.episodes import EvalEpisodes
+from fp3o.training.faults import refuse_host_step
 from fp3o.training.rollout import (
     ActorInputs,
     Decision,
@@ -94,7 +95,9 @@ class HostRollout:
                 noise = self._sample_noise(keys[..., None], env.num_envs)[0]
             inputs = ActorInputs(now.obs, now.action_mask, now.episode_start, hidden_state)
             decision = self._choose(actor, inputs, noise)
+            before = now
             env_state, now = env.step(env_state, decision.action)
+            refuse_host_step(self.setup.spec, before, now.reward, running, step)
             hidden_state = decision.hidden_state
             total += np.asarray(now.reward).mean(-1) * running
             metrics = np.where(running[..., None], now.episode_metrics, metrics)

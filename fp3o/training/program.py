@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from fp3o.envs.api import VecEnv
+from fp3o.envs.interface import require_shapes
 from fp3o.envs.vectorise import SeedBatchedEnv
 from fp3o.errors import SettingError
 from fp3o.learning.batch import make_batch
@@ -17,10 +18,12 @@ from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
+from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
 from fp3o.training.rollout import (
+    Evaluation,
     RolloutState,
     collect_rollout,
     empty_hidden_and_stats,
@@ -71,11 +74,14 @@ def update_learner(
         setup, hparams, learner, trajectory, rollout.critic_hidden
     )
     learner, update_metrics = policy_iteration(setup, hparams, learner, data, key)
+    numbers = {"advantage": data.batch.advantage, "target": data.batch.target}
+    numbers["log_prob"] = update_metrics.pop("largest_log_ratio")
     metrics = (
         batch_metrics
         | update_metrics
         | rollout_metrics(finished, trajectory.episode_metrics, setup.spec)
-        | {"fault": first_fault(trajectory)}
+        | {"fault": first_fault(trajectory, setup.spec)}
+        | {"magnitudes": magnitudes(setup, learner, trajectory, critic_hidden, numbers)}
     )
     return learner, rollout._replace(critic_hidden=critic_hidden, episode_stats=stats), metrics
 
@@ -106,7 +112,8 @@ class Program:
         self._host = HostRollout(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so seeds are their second axis.
         self._update = self._compiled(partial(update_learner, self.setup), in_axes=(0, 0, 1, 0, 0))
-        self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., EvalEpisodes]] = {}
+        self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., Evaluation]] = {}
+        self._seed = 0  # for messages
 
     def hyperparameters(self) -> Hyperparameters:
         """The configured hyperparameters, for every seed."""
@@ -117,7 +124,7 @@ class Program:
 
     def init(self, seed: int = 0) -> TrainState:
         """Initial training state; the seeds are `seed, seed + 1, ...`."""
-        seeds = range(seed, seed + (self.num_seeds or 1))
+        seeds, self._seed = range(seed, seed + (self.num_seeds or 1)), seed
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
@@ -126,19 +133,24 @@ class Program:
         rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
         # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)
-        return TrainState(learner, RolloutState(*self.env.reset(reset_key), *rest), key)
+        env_state, now = self.env.reset(reset_key)
+        if not self.num_seeds:  # otherwise checked before it is divided among the seeds
+            require_shapes(self.setup.spec, self.env.num_envs, now, "reset")
+        return TrainState(learner, RolloutState(env_state, now, *rest), key)
 
     def iterate(
         self, state: TrainState, hparams: Hyperparameters | None = None
     ) -> tuple[TrainState, dict[str, Any]]:
-        """One iteration for every seed; raises if the task produces numbers that are not finite.
+        """One iteration for every seed; raises if the task breaks its interface or it diverges.
 
-        `state` is not changed and stays usable.
+        A number from the task that is not finite, a living agent without a choice, and an update
+        that cannot be continued are refused. `state` is not changed and stays usable.
         """
         hparams = self.hyperparameters() if hparams is None else hparams
         run = self._iterate_on_host if self.on_host else self._iterate
         state, metrics = run(state, hparams)
-        refuse_fault(metrics.pop("fault"), self.setup.spec.name)
+        refuse_fault(metrics.pop("fault"), self.setup.spec.name, self._seed)
+        refuse_divergence(metrics.pop("magnitudes"), hparams, self.setup, self._seed)
         return state, metrics
 
     def evaluate(
@@ -146,7 +158,8 @@ class Program:
     ) -> EvalEpisodes:
         """First episodes of every seed's actor in separate environments.
 
-        A host environment contains those of all seeds, one seed after another.
+        A host environment contains those of all seeds, one seed after another. Raises if the task
+        breaks its interface, like `iterate`.
         """
         if not env.jittable:
             env = SeedBatchedEnv(env, self.num_seeds) if self.num_seeds else env
@@ -161,7 +174,9 @@ class Program:
                 deterministic=deterministic,
             )
             self._evaluate[options] = self._compiled(evaluate)
-        return self._evaluate[options](params, keys)
+        episodes, fault = self._evaluate[options](params, keys)
+        refuse_fault(fault, self.setup.spec.name, self._seed, "evaluation")
+        return episodes
 
     def keys(self, seed: int, *purpose: int) -> Array:
         """Keys for `seed, seed + 1, ...`, independent of training: one stream per purpose."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.envs.api import VecEnv
 from fp3o.learning.batch import bootstraps
@@ -14,6 +14,7 @@ from fp3o.networks.actor import Actor
 from fp3o.networks.distributions import Categorical, Gaussian, num_outputs
 from fp3o.spec import Discrete
 from fp3o.training.episodes import EpisodeStats, EvalEpisodes, count_step
+from fp3o.training.faults import step_fault
 from fp3o.types import TimeStep, Trajectory
 
 
@@ -145,6 +146,14 @@ def _final_input(setup: Setup, step: TimeStep) -> Any:
     return step.final_state if setup.row.critic_input == "state" else step.final_obs
 
 
+class Evaluation(NamedTuple):
+    """First episodes of some environments, and the first fault met in them."""
+
+    episodes: EvalEpisodes
+    fault: Int[Array, " 4"]
+    """Kind, step, environment and agent; a step of -1: none."""
+
+
 def evaluate_episodes(
     setup: Setup,
     env: VecEnv,
@@ -152,7 +161,7 @@ def evaluate_episodes(
     key: PRNGKeyArray,
     num_steps: int,
     deterministic: bool = True,
-) -> EvalEpisodes:
+) -> Evaluation:
     """First episode of every environment, with the most likely actions.
 
     Without `deterministic`, actions are sampled. NaN where the episode did not end within
@@ -160,25 +169,28 @@ def evaluate_episodes(
     """
 
     def step(
-        carry: tuple[RolloutState, EvalEpisodes], key: Array
-    ) -> tuple[tuple[RolloutState, EvalEpisodes], None]:
-        state, first = carry
-        action_key = None if deterministic else key
-        decision = decide(setup, params, state.timestep, state.actor_hidden, action_key)
+        carry: tuple[RolloutState, Evaluation], x: tuple[Array, Array]
+    ) -> tuple[tuple[RolloutState, Evaluation], None]:
+        (state, (first, fault)), (key, number) = carry, x
+        now, action_key = state.timestep, None if deterministic else key
+        decision = decide(setup, params, now, state.actor_hidden, action_key)
         env_state, after = env.step(state.env_state, decision.action)
         ended = after.terminated | after.truncated
         stats, finished = count_step(state.episode_stats, (after.reward, ended))
-        new = finished.ended & jnp.isnan(first.returns)
-        first = EvalEpisodes(
-            jnp.where(new, finished.team_return, first.returns),
-            jnp.where(new[:, None], after.episode_metrics, first.episode_metrics),
-        )
+        new = finished.ended & (running := jnp.isnan(first.returns))
+        found = step_fault(setup.spec, now, after.reward, running, number)
+        returns = jnp.where(new, finished.team_return, first.returns)
+        metrics = jnp.where(new[:, None], after.episode_metrics, first.episode_metrics)
         hidden = decision.hidden_state, state.critic_hidden
-        return (RolloutState(env_state, after, *hidden, stats), first), None
+        faults = jnp.where(fault[1] < 0, found, fault)
+        result = Evaluation(EvalEpisodes(returns, metrics), faults)
+        return (RolloutState(env_state, after, *hidden, stats), result), None
 
     reset_key, step_key = jax.random.split(key)
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
-    episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:])
-    start = initial_rollout_state(setup, env, reset_key), episodes
-    (_, episodes), _ = jax.lax.scan(step, start, jax.random.split(step_key, num_steps))
-    return episodes._replace(returns=episodes.returns / setup.spec.reward_sum_over)
+    nothing = Evaluation(EvalEpisodes(unknown[:, 0], unknown[:, 1:]), jnp.full(4, -1))
+    start = initial_rollout_state(setup, env, reset_key), nothing
+    steps = jax.random.split(step_key, num_steps), jnp.arange(num_steps)
+    (_, (episodes, fault)), _ = jax.lax.scan(step, start, steps)
+    per_agent = episodes.returns / setup.spec.reward_sum_over
+    return Evaluation(episodes._replace(returns=per_agent), fault)

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import pytest
 from kill_and_resume import differences, environment, interrupted, whole
-from small_runs import SMALL, TASK, read_metrics
+from small_runs import SMALL, TASK, diverge_once, read_metrics
 
 import fp3o
 from fp3o.runs import trainer
@@ -84,21 +83,8 @@ def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("without_report")
 def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a policy is no longer finite, the seed is named and the previous state is kept."""
-    real = trainer.Program.iterate
-
-    def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:
-        new, metrics = real(self, state, hparams)
-        if len(seen) == 2:
-            rows = tuple(x.at[1].set(jnp.nan) for x in new.learner.actor)
-            new = new._replace(learner=new.learner._replace(actor=rows))
-        seen.append(1)
-        return new, metrics
-
-    seen: list[int] = []
-    monkeypatch.setattr(trainer.Program, "iterate", spoiled)
-    with pytest.raises(
-        fp3o.NonFiniteError, match="the actor of seed 1 is not finite after step 48"
-    ):
+    diverge_once(monkeypatch, "actor", iteration=3)
+    with pytest.raises(fp3o.NonFiniteError, match="the actor of seed 1 is not finite"):
         fp3o.train(TASK, out=tmp_path / "run", **SMALL)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000002"
 

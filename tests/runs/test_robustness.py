@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_runs import read_metrics
+from small_runs import diverge_once, read_metrics
 
 import fp3o
 from fp3o.envs.toys.probe import PROBES
 from fp3o.reports.phrasing import count_text
-from fp3o.runs import trainer
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.progress import TrainingStatus
 from fp3o.runs.seed_axis import first_non_finite
@@ -91,22 +90,12 @@ def test_every_part_of_the_learner_is_checked(part: str, name: str, seeds: int) 
     place = next(i for i, x in enumerate(leaves) if jnp.issubdtype(x.dtype, jnp.floating))
     leaves[place] = leaves[place].at[(-1,) * leaves[place].ndim].set(math.nan)
     broken = learner._replace(**{part: jax.tree.unflatten(structure, leaves)})
-    assert first_non_finite(broken, seed_numbers) == f"the {name} of seed {4 + seeds}"
+    assert first_non_finite(broken, seed_numbers) == f"the {name} of seed {4 + seeds} is not finite"
 
 
 def test_a_broken_critic_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last finite state is kept and can be resumed."""
-    real, seen = trainer.Program.iterate, []
-
-    def spoiled(self: Any, state: Any, hparams: Any = None) -> Any:
-        new, metrics = real(self, state, hparams)
-        seen.append(1)
-        if len(seen) == 2:
-            critic = tuple(x.at[1].set(jnp.inf) for x in new.learner.critic)
-            new = new._replace(learner=new.learner._replace(critic=critic))
-        return new, metrics
-
-    monkeypatch.setattr(trainer.Program, "iterate", spoiled)
+    diverge_once(monkeypatch, "critic", iteration=2)
     with pytest.raises(fp3o.NonFiniteError, match="the critic of seed 1 is not finite"):
         fp3o.train("probe/credit", out=tmp_path / "run", **SMALL)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000001"

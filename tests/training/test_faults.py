@@ -34,7 +34,7 @@ def test_final_critic_input_is_checked(time_limit: Any, step: int) -> None:
     program = Program(VmapEnv(probe, 4), TINY.replace(time_limit=time_limit))
     with pytest.raises(NonFiniteError) as caught:
         program.iterate(program.init(0))
-    message = f"the final critic input is not finite in environment 0, agent 2, step {step}"
+    message = f"not finite, or beyond 1e+15, in environment 0, agent 2, step {step}"
     assert message in str(caught.value)
 
 
@@ -73,6 +73,6 @@ def test_numbers_that_are_not_finite(part: str, what: str, num_seeds: int | None
     state = program.init(0)
     with pytest.raises(NonFiniteError) as caught:
         program.iterate(state)
-    message = f"the {what} is not finite in environment 0, agent 1, step 1"
+    message = f"the {what} is not finite, or beyond 1e+15, in environment 0, agent 1, step 1"
     assert message in str(caught.value)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(state.learner))

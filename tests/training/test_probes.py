@@ -52,7 +52,10 @@ def one_task_a_seed(program: Program) -> TrainState:
 def evaluate_tasks(program: Program, state: TrainState) -> dict[str, float]:
     """Mean deterministic return of every task."""
     setup, key = program.setup, jax.random.key(1)
-    one = lambda params, task: evaluate_episodes(setup, Mixture(64, task), params, key, 3).returns  # noqa: E731
+
+    def one(params: Any, task: Any) -> Any:
+        return evaluate_episodes(setup, Mixture(64, task), params, key, 3).episodes.returns
+
     returns = jax.jit(jax.vmap(one))(state.learner.actor, jnp.arange(len(TASKS)))
     return dict(zip(TASKS, np.asarray(returns).mean(1).tolist(), strict=True))
 

@@ -1,0 +1,61 @@
+"""Shapes and types of the time steps of an environment, compared with its `EnvSpec`."""
+
+from typing import Literal, NamedTuple
+
+from fp3o.errors import EnvError
+from fp3o.spec import EnvSpec
+from fp3o.types import TimeStep
+
+Level = Literal["error", "warning", "note"]
+
+FLAGS = {"action_mask", "alive", "terminated", "truncated", "episode_start"}
+"""Fields of a time step that are booleans."""
+
+
+class Problem(NamedTuple):
+    """A problem of an environment, with a suggested fix."""
+
+    level: Level
+    """`error`: training would fail or learn something wrong; `warning`: it probably would; `note`:
+    for information."""
+    what: str
+    fix: str = ""
+
+
+class WrongShapeError(EnvError):
+    """Arrays have other shapes or types than specified, so nothing else can be checked."""
+
+    def __init__(self, task: str, problems: list[Problem]):
+        first, more = problems[0], len(problems) - 1
+        others = f" (and {more} more: see `fp3o.check_env`)" if more else ""
+        super().__init__(f"{task}: {first.what}{others}. Fix: {first.fix}")
+        self.problems = problems
+
+
+def require_shapes(spec: EnvSpec, num_envs: int, timestep: TimeStep, method: str) -> None:
+    """Raise `WrongShapeError` unless all arrays have the specified shapes and types.
+
+    Shapes suffice: an array may be a `jax.ShapeDtypeStruct`.
+    """
+    e, n = num_envs, spec.num_agents
+    obs, state = (e, n, spec.obs_size), (e, n, spec.state_size)
+    shapes = {
+        "obs": obs, "state": state, "action_mask": (e, n, spec.actions.mask.shape[1]),
+        "alive": (e, n), "reward": (e, n), "terminated": (e,), "truncated": (e,),
+        "episode_start": (e,), "final_obs": obs, "final_state": state,
+        "episode_metrics": (e, len(spec.episode_metrics)),
+    }  # fmt: skip
+    problems = []
+    for name, shape in shapes.items():
+        x = getattr(timestep, name)
+        kind, dtype = "b" if name in FLAGS else "f", getattr(x, "dtype", None)
+        if dtype is None:
+            problems.append(Problem("error", f"{name} after {method} is no array", "return one"))
+        elif x.shape != shape:
+            fix = f"return an array of {shape}: environments, agents, then features"
+            problems.append(Problem("error", f"{name} after {method} has shape {x.shape}", fix))
+        elif dtype.kind != kind:
+            fix = f"return {'booleans' if kind == 'b' else '32-bit floats'}"
+            problems.append(Problem("error", f"{name} after {method} is {dtype}", fix))
+    if problems:
+        raise WrongShapeError(spec.name, problems)
