@@ -13,8 +13,17 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text from a file with control characters written out, so that a terminal only shows it."""
+    """Foreign text with control characters written out, so that a terminal only shows it.
+
+    Line breaks stay; marks of the direction of writing are written out too.
+    """
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def printable(text: str, size: int = 200) -> str:
+    """Foreign text for a message: one line of at most `size` characters, escaped."""
+    shown = escaped(text[: size + 1]).replace("\n", "\\n")
+    return shown if len(shown) <= size else f"{shown[: size - 1]}…"
 
 
 class UserError(Exception):

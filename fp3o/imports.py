@@ -1,10 +1,13 @@
 """Importing objects by path. Standard library only, since worker processes import it too."""
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
 from typing import Any
 
-from fp3o.errors import SettingError, nearest
+from fp3o.errors import SettingError, UserError, nearest, printable
 
 _MISSING = object()
 
@@ -15,21 +18,54 @@ def load(path: str) -> Any:
     The module is imported into this process.
     """
     module_path, colon, name = path.partition(":")
-    try:
-        module, names = _import_longest(module_path.split("."))
-    except ModuleNotFoundError as error:
-        raise SettingError(f"{path!r} cannot be imported: {error}; is it installed?") from error
-    return reduce(attribute, [*names, *name.split(".")] if colon else names, module)
+    parts, rest = module_path.split("."), name.split(".") if colon else []
+    if not all([*parts, *rest]):
+        raise SettingError(f"{printable(path)!r} is not an import path: write my_module:my_name")
+    with foreign_code(f"{path!r} cannot be imported"):
+        try:
+            module, names = _import_longest(parts)
+        except ModuleNotFoundError as error:
+            message = f"{printable(path)!r} cannot be imported: {printable(str(error))}"
+            raise SettingError(f"{message}; is it installed?") from error
+    return reduce(attribute, [*names, *rest], module)
 
 
 def attribute(owner: Any, name: str) -> Any:
     """Attribute of an object; if it does not exist, the error suggests the nearest one."""
-    value = getattr(owner, name, _MISSING)
+    with foreign_code(f"{name!r} cannot be read"):
+        value = getattr(owner, name, _MISSING)
     if value is _MISSING:
         public = [other for other in dir(owner) if not other.startswith("_")]
-        where = getattr(owner, "__name__", owner)
-        raise SettingError(f"{where!r} has no {name!r}: {nearest(name, public)}")
+        where = printable(repr(getattr(owner, "__name__", owner)))
+        raise SettingError(f"{where} has no {printable(name)!r}: {nearest(name, public)}")
     return value
+
+
+@contextmanager
+def foreign_code(problem: str) -> Iterator[None]:
+    """Run code outside fp3o: what it raises is quoted in one line after `problem`, with the place.
+
+    A module or a constructor may raise anything, `SystemExit` included. An interruption and errors
+    of fp3o itself pass unchanged.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{printable(frames[-1].filename)}, line {frames[-1].lineno}"
+        message = f"{printable(problem)}: {describe_error(error)} ({place})"
+        raise SettingError(message) from error
+
+
+def describe_error(error: BaseException) -> str:
+    """The type and the text of an error, as one short line."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "a message that cannot be read"
+    return printable(f"{type(error).__name__}: {text}")
 
 
 def _import_longest(parts: list[str]) -> tuple[Any, list[str]]:

@@ -5,13 +5,13 @@ Needs no JAX, so that reports can read titles and colours.
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 from fp3o.algorithms.registry import SCHEDULES, SURROGATES
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
-from fp3o.options import parse_options, write_options
+from fp3o.options import parse_options, to_type, write_options
 
 ALGORITHMS: dict[str, Algorithm] = {
     "fp3o": Algorithm(
@@ -69,6 +69,8 @@ REGISTERED_IN: dict[str, str] = {}
 FIELDS = tuple(item.name for item in fields(Algorithm) if item.compare)
 """Fields that change an algorithm's behaviour."""
 
+_TYPES = get_type_hints(Algorithm)
+
 
 def register_algorithm(name: str, row: Algorithm, home: str) -> Algorithm:
     """Add a custom algorithm to the table.
@@ -108,7 +110,12 @@ def parse_algorithm(text: str) -> Algorithm:
             raise SettingError(f"an algorithm has no field {key!r}: {nearest(key, FIELDS)}")
     # `null` is how JSON writes `none`.
     values = {key: None if value == "null" else value for key, value in changes.items()}
-    return replace(ALGORITHMS[name], **values)
+    return replace(ALGORITHMS[name], **{key: read_field(key, values[key]) for key in values})
+
+
+def read_field(name: str, value: Any) -> Any:
+    """A value of a field of an algorithm, converted to the type of the field."""
+    return to_type(name, _TYPES[name], value)
 
 
 def algorithm_name(row: Algorithm) -> str:

@@ -25,6 +25,7 @@ from fp3o.envs.interface import Problem, WrongShapeError, require_shapes
 from fp3o.envs.random_play import play_at_random
 from fp3o.envs.registry import parse_task
 from fp3o.envs.vectorise import vectorise
+from fp3o.options import check_seeds
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
@@ -65,6 +66,7 @@ def check_env(env: Any, *, num_envs: int = 4, steps: int = 200, seed: int = 0) -
         steps: steps per environment; a few more where episodes of maximum length need them.
         seed: of the actions and the environments.
     """
+    check_seeds(seed)
     batch, limit = _batch(env, num_envs)
     problems = [*spec_problems(batch.spec)]
     if any(problem.level == "error" for problem in problems):

@@ -69,6 +69,8 @@ class Task:
     """Maximum number of episodes evaluated in parallel."""
     title: str = ""
     """Name in figures and tables; by default `name`."""
+    takes_options: bool = False
+    """Whether variants take options, as in `paper:obsk=2`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name)
@@ -76,7 +78,8 @@ class Task:
     def env(self, variant: str | None = None) -> Env | HostEnv:
         """The environment of a variant; some variants take options, as in `paper:obsk=2`."""
         chosen = self.variants[0] if variant is None else variant
-        if (rules := chosen.partition(":")[0]) not in self.variants:
+        rules = chosen.partition(":")[0] if self.takes_options else chosen
+        if rules not in self.variants:
             raise SettingError(
                 f"{self.name} has no variant {rules!r}: {nearest(rules, self.variants)}"
             )

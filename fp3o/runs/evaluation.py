@@ -19,9 +19,11 @@ from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.vectorise import require_interface, vectorise
 from fp3o.errors import SettingError
+from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
 from fp3o.policy.files import policies_of_run
+from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
@@ -163,8 +165,11 @@ def evaluate(
     disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
+    check_episodes(episodes)
     rows, spec = [], None
-    for number, (name, folder) in enumerate(_policy_folders(Path(path), which).items()):
+    folders = _policy_folders(Path(path), which)
+    check_seeds(seed, len(folders))
+    for number, (name, folder) in enumerate(folders.items()):
         policy = Policy.load(folder, trust=trust)
         spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
         program = _cached_program(replace(config, seed=0))

@@ -7,7 +7,6 @@ the command line has one flag per name. All of them are derived from the fields 
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +15,11 @@ from fp3o.algorithms.table import algorithm_name
 from fp3o.envs.registry import DEFAULT_PRESET, DEFAULT_TASK, get_task
 from fp3o.envs.task import Task
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Setup
+from fp3o.options import check_seeds, show, to_type
+from fp3o.runs.limits import Counts, check_limits
 from fp3o.runs.settings import coerce, setting_types
 from fp3o.sharing.auto import NUM_ENVS, auto_sharing
 from fp3o.sharing.schemes import AUTO, resolve_groups
@@ -53,18 +55,20 @@ class RunConfig:
     """Settings of the learner: a new value compiles a new program."""
 
     @classmethod
-    def from_preset(cls, task: str | None = None, preset: str | None = None) -> "RunConfig":
+    def from_preset(cls, task: Any = None, preset: Any = None) -> "RunConfig":
         """The settings of a task's preset; by default its first one, without a task the demo."""
         if task is None:
             task, preset = DEFAULT_TASK, preset or DEFAULT_PRESET
-        entry = get_task(task)
+        preset = to_type("preset", str | None, preset)
+        entry = get_task(to_type("task", str, task))
         return cls(task=entry.name).with_settings(entry.preset(preset))
 
     def with_settings(self, settings: Mapping[str, Any]) -> "RunConfig":
         """A copy with some settings of the flat form replaced; names and types are checked."""
         for name in settings:
             if name not in SETTING_TYPES:
-                raise SettingError(f"unknown setting {name!r}: {nearest(name, SETTING_TYPES)}")
+                near = nearest(str(name), SETTING_TYPES)
+                raise SettingError(f"unknown setting {show(name)}: {near}")
         values = {name: coerce(name, SETTING_TYPES[name], x) for name, x in settings.items()}
         own = {name: values.pop(name) for name in setting_types(RunConfig) if name in values}
         return dataclasses.replace(self, learner=self.learner.replace(**values), **own)
@@ -89,6 +93,7 @@ class RunConfig:
         for name in ("sharing", "critic_sharing"):
             given = getattr(config.learner, name)
             if given == AUTO:
+                check_seeds(self.seed)
                 env = task.vec_env(self.variant, min(NUM_ENVS, task.max_parallel))
                 config = config.with_settings({name: auto_sharing(env, seed=self.seed)})
             elif given is not None:
@@ -99,9 +104,15 @@ class RunConfig:
     def check(self) -> "RunConfig":
         """Reject settings that cannot work, before anything is compiled or written."""
         for name, least in MINIMUM.items():
-            if not least <= getattr(self, name) < math.inf:
+            if getattr(self, name) < least:
                 raise SettingError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        Setup(self.task_info.spec(self.variant), self.learner)
+        check_numbers(self)
+        spec = self.task_info.spec(self.variant)
+        check_config(self.learner, spec)
+        episodes = max(self.eval_episodes, self.final_episodes)
+        counts = Counts(self.seeds, min(self.eval_episodes, episodes), episodes)
+        check_limits(spec, self.learner, self.seed, counts)
+        Setup(spec, self.learner)
         return self
 
     @property

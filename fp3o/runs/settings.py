@@ -3,28 +3,22 @@
 import dataclasses
 import json
 import tomllib
-import types
 import typing
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fp3o.algorithms.row import Algorithm
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, printable
+from fp3o.options import show, to_type
 from fp3o.sharing.schemes import SharingSpec, parse_sharing
 
 SHARING_TYPES = (SharingSpec, SharingSpec | None)
 """Types of the fields that hold a sharing."""
 
-TYPE_NAMES = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    str: "a string",
-    tuple: "a list of integers",
-}
-"""How error messages name the type of a setting."""
+MAX_FILE_BYTES = 1_000_000
+"""Largest settings file that is read."""
 
 
 @cache
@@ -39,45 +33,48 @@ def setting_types(*owners: type) -> Mapping[str, Any]:
 
 def coerce(name: str, hint: Any, value: Any) -> Any:
     """Convert a value from Python, JSON or TOML to the type of its field, or raise an error."""
-    kind, optional = _plain_type(hint)
-    if value is None and optional:
-        return None
     if hint in SHARING_TYPES:
-        return parse_sharing(value, name)
+        optional = value is None and hint is not SharingSpec
+        return None if optional else parse_sharing(value, name)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
     if name == "network" and isinstance(value, type):
         return f"{value.__module__}:{value.__qualname__}"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if kind is float:
-            return float(value)
-        if kind is int and float(value).is_integer():
-            return int(value)
-    if kind is tuple and isinstance(value, (list, tuple)) and all(type(x) is int for x in value):
-        return tuple(value)
-    if kind in (bool, str) and isinstance(value, kind):
-        return value
-    raise SettingError(f"{name} must be {TYPE_NAMES[kind]}{' or none' * optional}, got {value!r}")
+    return to_type(name, hint, value)
 
 
-def _plain_type(hint: Any) -> tuple[type, bool]:
-    """The first type of a union, and whether None is allowed too."""
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    first, *others = typing.get_args(hint) if union else (hint,)
-    origin = typing.get_origin(first) or first
-    return str if origin is Literal else origin, type(None) in others
-
-
-def read_settings(path: str | Path) -> dict[str, Any]:
+def read_settings(path: Any) -> dict[str, Any]:
     """Settings from a JSON or TOML file, or from a run's `config.json`."""
+    if not isinstance(path, str | Path):
+        raise SettingError(f"a settings file is given by its path, got {show(path)}")
     path = Path(path)
-    text = path.read_text()
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
     try:
-        content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except ValueError as error:
-        kind = "TOML" if path.suffix == ".toml" else "JSON"
-        raise SettingError(f"{path} is not valid {kind}: {error}") from error
+        text = _read_text(path)
+        content = (
+            tomllib.loads(text) if kind == "TOML" else json.loads(text, object_pairs_hook=_unique)
+        )
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{path} is not valid {kind}: {printable(str(error))}") from error
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
         raise SettingError(f"{path} must hold names and values, such as {{'algorithm': 'fp3o'}}")
     return settings
+
+
+def _read_text(path: Path) -> str:
+    """The text of a regular file of moderate size; reading a pipe would wait for ever."""
+    size = path.stat().st_size
+    if not path.is_file():
+        raise SettingError(f"{path} is not a file: give a JSON or TOML file of settings")
+    if size > MAX_FILE_BYTES:
+        raise SettingError(f"{path} has {size} bytes, settings files at most {MAX_FILE_BYTES}")
+    return path.read_text(encoding="utf-8")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(names := dict(pairs)) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return names

@@ -16,6 +16,7 @@ from PIL import Image
 from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError, UserError, nearest
+from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.runs.trust import trusted_task
 from fp3o.types import TimeStep
@@ -48,6 +49,7 @@ def render(
             f"episodes and fps must be at least 1 and seconds above 0, got {episodes}, {fps} and "
             f"{seconds}"
         )
+    check_seeds(seed, episodes)
     if path.suffix not in VIDEO_SUFFIXES:
         raise SettingError(
             f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"

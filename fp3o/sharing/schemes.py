@@ -17,12 +17,14 @@ these to an explicit map before training and stores that.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fp3o.errors import SettingError, nearest
-from fp3o.imports import load
+from fp3o.imports import foreign_code, load
+from fp3o.options import show, to_type
 from fp3o.sharing.maps import Sharing, check_maps, renumber
 from fp3o.spec import EnvSpec
 
@@ -136,54 +138,80 @@ def parse_sharing(value: Any, setting: str = "sharing") -> Any:
     As text: `0,0,1`, `[[0,0],[0,1]]`, `{"legs": [0, 1], "arms": [2]}`, `my_module:my_groups`.
     """
     if isinstance(value, str):
-        if value[:1] not in "[{" and not value.replace(",", "").isdigit():
-            return _parse_name(value)
+        structured = value[:1] in ("", "[", "{")
+        if not structured and not re.fullmatch(r"[0-9]+(,[0-9]+)*", value):
+            return _parse_name(value, setting)
         try:
-            value = json.loads(value if value[:1] in "[{" else f"[{value}]")
-        except ValueError:
-            raise SettingError(f"{setting}: cannot read {value!r}, write [0,0,1]") from None
+            value = json.loads(value if structured else f"[{value}]")
+        except (ValueError, RecursionError):
+            raise SettingError(f"{setting}: cannot read {show(value)}, write [0,0,1]") from None
+    return _parse_groups(value, setting)
+
+
+def _parse_groups(value: Any, setting: str) -> Any:
+    """A map, one map per layer, a dict or a function; maps contain integers only."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
-        return {int(key) if str(key).isdigit() else key: group for key, group in value.items()}
+        return {_parse_key(key): group for key, group in value.items()}
     if callable(value):
         return value
-    if not isinstance(value, (list, tuple)):
-        raise SettingError(f"{setting} must be a name or a map from agent to group, got {value!r}")
-    return tuple(tuple(layer) if isinstance(layer, (list, tuple)) else layer for layer in value)
+    if not isinstance(value, list | tuple):
+        raise SettingError(
+            f"{setting} must be a name or a map from agent to group, got {show(value)}"
+        )
+    layered = any(isinstance(layer, list | tuple) for layer in value)
+    if layered and not all(isinstance(layer, list | tuple) for layer in value):
+        raise SettingError(f"{setting} is one map (integers) or one map per layer, not both")
+    groups = tuple[int, ...]
+    if layered:
+        return tuple(to_type(f"a layer of {setting}", groups, layer) for layer in value)
+    return to_type(setting, groups, value)
 
 
-def _parse_name(name: str) -> Any:
+def _parse_key(key: Any) -> Any:
+    """The index of an agent, which JSON writes as text, or the name of a group."""
+    text = str(key)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else key
+
+
+def _parse_name(name: str, setting: str) -> Any:
     """A scheme's full name, or the function of the task at an import path."""
     loaded = load(name) if ":" in name else None
     for known, scheme in SHARINGS.items():
         if scheme.home and (known == name or scheme.groups is loaded):
             return f"{scheme.home}:{known}"
-    return name if loaded is None else loaded
+    return name if loaded is None else _parse_groups(loaded, setting)
 
 
 def resolve_groups(sharing: SharingSpec, task: EnvSpec) -> PlainSharing:
     """Sharing as a run stores it: functions are called, dicts become maps."""
     if callable(sharing):
-        sharing = sharing(task)
+        with foreign_code("the function of the sharing cannot be used"):
+            sharing = parse_sharing(sharing(task))
     if not isinstance(sharing, Mapping):
         return sharing  # pyright: ignore[reportReturnType]
-    by_group = any(isinstance(value, (list, tuple)) for value in sharing.values())
-    pairs = (
-        [(agent, group) for group, agents in sharing.items() for agent in agents]
-        if by_group
-        else list(sharing.items())
-    )
-    team = [*range(task.num_agents)]
-    if sorted(agent for agent, _ in pairs) != team:
+    values = sharing.values()
+    by_group = all(isinstance(value, list | tuple) for value in values)
+    pairs = [
+        (agent, group)
+        for key, value in sharing.items()
+        for agent, group in ([(agent, key) for agent in value] if by_group else [(key, value)])
+    ]
+    agents = [agent for agent, _ in pairs if isinstance(agent, int)]
+    readable = len(agents) == len(pairs) and all(isinstance(x, Hashable) for _, x in pairs)
+    labels = dict(pairs) if readable else {}
+    if len(pairs) != task.num_agents or {*labels} != {*range(task.num_agents)}:
         raise SettingError(
-            f"the sharing {dict(sharing)} must name each of the agents 0 to {team[-1]} once"
+            f"the sharing {show(dict(sharing))} must name each of the agents 0 to "
+            f"{task.num_agents - 1} once"
         )
-    labels = dict(pairs)
-    order = list(dict.fromkeys(labels[agent] for agent in team))
-    return tuple(order.index(labels[agent]) for agent in team)
+    order = list(dict.fromkeys(labels[agent] for agent in range(task.num_agents)))
+    return tuple(order.index(labels[agent]) for agent in range(task.num_agents))
 
 
 def layer_groups(sharing: PlainSharing, agent_types: Sequence[int], num_layers: int) -> Sharing:
     """Map from agent to group in each of `num_layers` layers, for agents of these types."""
     if isinstance(sharing, str):
-        sharing = get_scheme(sharing).groups(agent_types, num_layers)
+        with foreign_code(f"the sharing {sharing} cannot be used"):
+            sharing = get_scheme(sharing).groups(agent_types, num_layers)
     return check_maps(sharing, len(agent_types), num_layers)

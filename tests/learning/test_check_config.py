@@ -1,6 +1,7 @@
 """Invalid settings are rejected before anything is compiled, with the nearest match."""
 
 import dataclasses
+import time
 from typing import Any
 
 import jax.numpy as jnp
@@ -42,6 +43,10 @@ TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=1)
         ({"hidden": ()}, ["layers need positive sizes"]),
         ({"activation": "rellu"}, ["unknown activation 'rellu'", "did you mean 'relu'"]),
         ({"std_param": "softplus"}, ["unknown std_param", "sigmoid"]),
+        ({"hidden": (4,) * 101}, ["at most 100 hidden layers"]),
+        ({"gru_size": 10_001}, ["at most 100 hidden layers of 10000 units"]),
+        ({"rollout": 2**31}, ["a rollout has at most 2147483647 samples", "lower num_envs"]),
+        ({"epochs": 2**31}, ["epochs must be at most 2147483647"]),
         ({"actor_rl": 1.0}, ["unknown setting 'actor_rl'", "did you mean 'actor_lr'"]),
     ],
     ids=str,
@@ -58,6 +63,12 @@ def test_rejects(changes: dict[str, Any], fragments: list[str]) -> None:
     ("changes", "fragments"),
     [
         ({"blocks": 4}, "blocks must be 1 to 3"),
+        ({"blocks": "x"}, "blocks must be an integer or none, got 'x'"),
+        ({"gated": "maybe"}, "gated must be true or false, got 'maybe'"),
+        ({"rounds": 0}, "rounds must be between 1 and 1000, got 0"),
+        ({"critic_passes": 10**9}, "critic_passes must be between 1 and 1000"),
+        ({"inner_clip": float("nan")}, "inner_clip must be at least 0, got nan"),
+        ({"clip_slope": 7.0}, "clip_slope must be between 0 and 1"),
         ({"refresh_ratios": True, "schedule": "sequential"}, "whole team"),
         ({"split": "averge"}, "did you mean 'average'"),
         ({"on_failed_condition": "undo"}, "keep, revert"),
@@ -73,6 +84,16 @@ def test_rejects_rows_that_cannot_work(changes: dict[str, Any], fragments: str) 
         object.__setattr__(row, name, value)
     with pytest.raises(ValueError, match=fragments):
         Setup(SPEC, TINY.replace(algorithm=row))
+
+
+def test_divisors_are_found_quickly() -> None:
+    """The nearest ones below and above, for numbers of any size."""
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match=r"divisors near 7 are 1, 2, 4, 5, 8, 10, 16, 20$"):
+        Setup(SPEC, TINY.replace(num_envs=10**6, rollout=1000, minibatches=7))
+    with pytest.raises(ValueError, match=r"divisors near 1000000000 are 1$"):
+        Setup(SPEC, TINY.replace(num_envs=1, rollout=2**31 - 1, minibatches=10**9))
+    assert time.perf_counter() - started < 1
 
 
 def test_rejects_unknown_probe_and_wrong_batch() -> None:

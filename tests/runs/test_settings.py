@@ -1,13 +1,21 @@
 """`RunConfig` and its flat form: complete, reversible and validated."""
 
 import json
+import math
+import os
+import re
 from dataclasses import fields, replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
+import numpy as np
 import pytest
 
 from fp3o.algorithms.table import ALGORITHMS, algorithm_name, parse_algorithm
 from fp3o.envs.registry import TASKS
+from fp3o.errors import SettingError
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import read_settings
@@ -89,12 +97,88 @@ def test_presets_hold_the_published_numbers() -> None:
         ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1"),
         ({"minibatches": 7}, "minibatches do not divide"),
         ({"actor_lr": -1}, "actor_lr"),
+        ({"num_envs": 2**63}, "num_envs must be an integer of at most 9223372036854775807"),
+        ({"num_envs": 10**5000}, "num_envs must be an integer .* a value of type int"),
+        ({"num_envs": float("nan")}, "num_envs must be an integer, got nan"),
+        ({"num_envs": [4]}, "num_envs must be an integer, got"),
+        ({"num_envs": None}, "num_envs must be an integer, got None"),
+        ({"actor_lr": Decimal(1)}, "actor_lr must be a number, got Decimal"),
+        ({"actor_lr": 10**400}, "actor_lr must be a number"),
+        ({"task": b"x"}, "task must be a string"),
+        ({"network": ":"}, "is not an import path"),
+        ({"seed": 2**32}, "seeds must be integers from 0 to 4294967295, got 4294967296"),
+        ({"seed": 2**32 - 1, "seeds": 2}, "got 4294967295 to 4294967296"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"variant": "paper:obsk=1"}, "has no variant 'paper:obsk=1': did you mean 'paper'"),
     ],
+    ids=lambda value: ascii(str(value)[:40]) if not isinstance(value, dict) else "-".join(value),
 )
 def test_bad_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     """The message says what was wrong, what is allowed, and the nearest match."""
     with pytest.raises(ValueError, match=message):
         RunConfig.from_preset("mpe/simple_reference").with_settings(settings).check()
+
+
+FLOATS = [name for name, hint in SETTING_TYPES.items() if float in (hint, *get_args(hint))]
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_numbers_fit_into_32_bits(name: str) -> None:
+    """Every number among the settings; one that must be above 0 must not vanish either."""
+
+    def check(value: float) -> None:
+        RunConfig.from_preset("probe/credit").with_settings({name: value}).check()
+
+    for value in (math.nan, math.inf, -math.inf, 1e39, 1e300):
+        with pytest.raises(SettingError, match=f"{name} must be .* got {re.escape(str(value))}"):
+            check(value)
+    try:
+        check(0.0)
+    except SettingError:
+        for value in (1e-60, 1e-42):
+            with pytest.raises(SettingError, match=f"{name} must be above 0 as a number of 32"):
+                check(value)
+
+
+def test_numbers_of_numpy_are_converted() -> None:
+    """Scalars, arrays without axes, and arrays of integers, to plain numbers."""
+    given = {
+        "num_envs": np.int64(4), "rollout": np.float32(6), "actor_lr": np.array(0.5),
+        "agent_id": np.bool_(False), "hidden": np.array([4, 8]), "sharing": np.array([0, 0, 1]),
+        "critic_sharing": [np.int64(0)] * 3, "critic_lr": Fraction(1, 2),
+    }  # fmt: skip
+    settings = RunConfig.from_preset("probe/credit").with_settings(given).check().settings
+    assert {name: settings[name] for name in given} == {
+        "num_envs": 4, "rollout": 6, "actor_lr": 0.5, "agent_id": False, "hidden": [4, 8],
+        "sharing": [0, 0, 1], "critic_sharing": [0, 0, 0], "critic_lr": 0.5,
+    }  # fmt: skip
+
+
+def test_arguments_of_the_wrong_type_are_rejected() -> None:
+    with pytest.raises(SettingError, match="task must be a string, got 3"):
+        RunConfig.from_preset(3)
+    with pytest.raises(SettingError, match="preset must be a string"):
+        RunConfig.from_preset("mpe/simple_spread", ["demo"])
+    with pytest.raises(SettingError, match="given by its path, got 3"):
+        read_settings(3)
+
+
+def test_odd_settings_files(tmp_path: Path) -> None:
+    """Files that are no settings are rejected by name; a pipe is not waited for."""
+    contents = {
+        "latin.json": b'{"task": "\xe9"}', "deep.json": b"[" * 100_000,
+        "twice.json": b'{"a":1,"a":2}',
+        "twice.toml": b"a = 1\na = 2", "number.json": b"9" * 5000, "text.json": b'"x"',
+        "settings.json": b'{"settings": 3}', "huge.json": b" " * 1_000_001,
+        "deep.toml": b"a=" + b"[" * 100_000,
+    }  # fmt: skip
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in (*contents, "folder.json", "pipe.json", "missing.json"):
+        with pytest.raises(SettingError, match=name):
+            read_settings(tmp_path / name)
 
 
 def test_settings_files(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from fp3o.envs.workers.in_process import InProcessPool
 from fp3o.envs.workers.protocol import StepReply, WorkerEnv, buffer_spec
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.errors import SettingError
+from fp3o.imports import foreign_code
 from fp3o.spec import Box, Discrete, EnvSpec
 
 FAMILY = "gymnasium"
@@ -134,11 +135,9 @@ class Gymnasium(HostEnv):
         if self.render_mode:
             without_display()
             options["render_mode"] = self.render_mode
-        try:
+        with foreign_code(f"{self.name} cannot be made"):
             # The checker would warn at every step about things that are irrelevant to training.
             return gymnasium.make(self.name, disable_env_checker=True, **options)
-        except (TypeError, gymnasium.error.Error) as error:
-            raise SettingError(f"{self.name} cannot be made: {error}") from error
 
     @cached_property
     def _inspection(self) -> tuple[EnvSpec, int | None]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fp3o.envs.adapters.variants import EnvArguments
 from fp3o.errors import MissingExtraError, SettingError, nearest
+from fp3o.imports import foreign_code
 
 BRAX = ("ant_4x2", "halfcheetah_6x1", "hopper_3x1", "humanoid_9|8", "walker2d_2x3")
 """Environments based on Brax."""
@@ -32,12 +33,9 @@ def make_jaxmarl(name: str, options: EnvArguments) -> Any:
         )
     # Brax would reset automatically at the end of an episode.
     fixed = {"auto_reset": False} if name in BRAX else {}
-    try:
-        # The environment is kept, so it must not contain tracers.
-        with jax.ensure_compile_time_eval():
-            return package.make(name, **fixed, **_with_objects(name, dict(options)))
-    except (TypeError, ImportError) as error:
-        raise SettingError(f"{name} cannot be made: {error}") from error
+    # The environment is kept, so it must not contain tracers.
+    with foreign_code(f"{name} cannot be made"), jax.ensure_compile_time_eval():
+        return package.make(name, **fixed, **_with_objects(name, dict(options)))
 
 
 def find_field(state: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fp3o.envs.adapters.variants import EnvArguments
 from fp3o.errors import MissingExtraError, SettingError, nearest
+from fp3o.imports import foreign_code
 
 GENERATOR = "generator."
 """Prefix of the options of an environment's generator."""
@@ -56,14 +57,11 @@ def make_jumanji(name: str, options: EnvArguments) -> Any:
         )
     changes = {k.removeprefix(GENERATOR): v for k, v in options if k.startswith(GENERATOR)}
     arguments: dict[str, Any] = {k: v for k, v in options if not k.startswith(GENERATOR)}
-    try:
-        # The environment is kept, so it must not contain tracers.
-        with jax.ensure_compile_time_eval():
-            if changes:
-                arguments["generator"] = _generator(package.make(name), changes)
-            return package.make(name, **arguments)
-    except TypeError as error:
-        raise SettingError(f"{name} cannot be made: {error}") from error
+    # The environment is kept, so it must not contain tracers.
+    with foreign_code(f"{name} cannot be made"), jax.ensure_compile_time_eval():
+        if changes:
+            arguments["generator"] = _generator(package.make(name), changes)
+        return package.make(name, **arguments)
 
 
 def render_state(env: Any, inner: Any) -> np.ndarray:

@@ -34,7 +34,8 @@ from fp3o.envs.workers.in_process import InProcessPool
 from fp3o.envs.workers.pool import WorkerPool
 from fp3o.envs.workers.protocol import Timeouts, buffer_spec
 from fp3o.envs.workers.vec_env import PooledVecEnv
-from fp3o.errors import SettingError, nearest
+from fp3o.errors import SettingError, nearest, printable
+from fp3o.imports import foreign_code
 from fp3o.spec import EnvSpec
 
 FAMILY = "pettingzoo"
@@ -177,14 +178,16 @@ class PettingZoo(HostEnv):
     @cached_property
     def _inspection(self) -> Inspection:
         try:
-            env = make_parallel_env(self.make, self.kwargs)
+            with foreign_code("it cannot be made"):
+                env = make_parallel_env(self.make, self.kwargs)
             try:
-                return inspect_env(env, self.name, self.options)
+                with foreign_code("it cannot be used"):
+                    return inspect_env(env, self.name, self.options)
             finally:
                 with contextlib.suppress(Exception):  # it may need a reset before it can close
                     env.close()
-        except (ValueError, TypeError) as error:
-            raise SettingError(f"{self._source}: {error}") from error
+        except SettingError as error:
+            raise SettingError(f"{printable(self._source)}: {error}") from error
 
     @property
     def _key(self) -> tuple[Any, ...]:

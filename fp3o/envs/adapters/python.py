@@ -11,7 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 from fp3o.envs.adapters.variants import VARIANT, read_variant, write_variant
 from fp3o.envs.api import Env, HostEnv, Observation
 from fp3o.errors import SettingError
-from fp3o.imports import load
+from fp3o.imports import foreign_code, load
 from fp3o.spec import EnvSpec
 
 FAMILY, OBJECTS = "python", "own"
@@ -74,7 +74,8 @@ def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:
     _, arguments = read_variant(variant, ())
     name = f"{FAMILY}/{path}" + (f":{write_variant({}, arguments)}" if arguments else "")
     loaded: Any = load(path)
-    env = _checked(loaded(**dict(arguments)) if _is_factory(loaded) else loaded, path)
+    with foreign_code(f"{path} cannot be made"):
+        env = _checked(loaded(**dict(arguments)) if _is_factory(loaded) else loaded, path)
     if isinstance(env, HostEnv):
         if env.spec.name != name:
             raise SettingError(f"the EnvSpec.name of {path} is {env.spec.name!r}, not {name!r}")
@@ -85,7 +86,8 @@ def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:
 def env_of(source: Any) -> Env | HostEnv:
     """The environment that an object is or makes: one of fp3o's classes, or of PettingZoo's."""
     factory = _is_factory(source)
-    made = source() if factory else source
+    with foreign_code(f"{getattr(source, '__qualname__', 'the environment')} cannot be made"):
+        made = source() if factory else source
     if hasattr(made, "possible_agents"):
         from fp3o.envs.adapters.pettingzoo import PettingZoo
 
@@ -104,6 +106,8 @@ def _checked(env: Any, name: str) -> Env | HostEnv:
             f"{name} is a {type(env).__name__}, not an environment: derive from fp3o.Env or "
             "fp3o.HostEnv, or give a ParallelEnv of PettingZoo or a function that makes one"
         )
+    if not isinstance(env.spec, EnvSpec):
+        raise SettingError(f"the spec of {name} is a {type(env.spec).__name__}, not an EnvSpec")
     if not hasattr(env, "max_episode_steps"):
         raise SettingError(f"{name} has no `max_episode_steps`, the maximum length of an episode")
     return env

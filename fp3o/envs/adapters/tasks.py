@@ -22,7 +22,7 @@ def _adapted(family: str, target: str) -> Task:
     path = target.replace(":", ".")
     build = partial(_make, family, path)
     # Each of the environments evaluated at once may be a process: keep them few.
-    return Task(f"{family}/{path}", ADAPTERS[family], build, max_parallel=32)
+    return Task(f"{family}/{path}", ADAPTERS[family], build, max_parallel=32, takes_options=True)
 
 
 @cache

@@ -88,6 +88,8 @@ def _joints_by_distance(
     """The joints at distance 0, 1, ..., `reach` from an agent's, sorted by name."""
     visited, front = {*own}, {*own}
     for _ in range(reach + 1):
+        if not front:
+            return  # no joint is farther away
         # Ties are broken by actuator, so that the order does not depend on hashes.
         yield sorted(front, key=lambda joint: (joint.label, joint.actuator))
         near = {other for edge in graph.edges for one in front if one in edge for other in edge}

@@ -23,7 +23,7 @@ def _task(name: str) -> Task | None:
     name = canonical_name(name)
     return Task(
         f"{MAMUJOCO}/{name}", entry.summary, partial(_env, name), entry.profiles,
-        presets=_presets(name, "paper" in entry.profiles),
+        presets=_presets(name, "paper" in entry.profiles), takes_options=True,
     )  # fmt: skip
 
 

@@ -1,0 +1,142 @@
+"""Limits of a run, known before anything is compiled or written: seeds, counts and memory.
+
+The memory is a lower bound of what a run needs at the same time: parameters with the two moments
+of the optimiser, one rollout, the environments of an evaluation, and its results. A run that is
+refused cannot fit; one that is accepted may still need several times as much.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import jax
+
+from fp3o.errors import SettingError
+from fp3o.learning.config import Config
+from fp3o.networks.distributions import num_outputs
+from fp3o.networks.network import NETWORKS
+from fp3o.options import check_seeds
+from fp3o.sharing.maps import Sharing, default_critic_sharing
+from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
+from fp3o.spec import EnvSpec
+
+MAX_SEEDS = 10_000
+"""Largest number of seeds in one run: they are initialised one after another."""
+
+MAX_EPISODES = 10**9
+"""Largest number of episodes of an evaluation."""
+
+FLOAT_BYTES = 4
+
+PARAMETER_COPIES = 3
+"""The parameters and the two moments of Adam."""
+
+
+class Counts(NamedTuple):
+    """Numbers of a run that multiply its memory."""
+
+    seeds: int
+    episodes_at_once: int
+    """Environments of an evaluation, per seed."""
+    episodes: int
+    """Episodes of the longest evaluation, per seed."""
+
+
+class Part(NamedTuple):
+    """Memory that a part of a run needs, and the settings that reduce it."""
+
+    bytes: int
+    settings: str
+
+
+def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: Counts) -> None:
+    """Reject seeds that are not different, counts without end, and what cannot fit into memory."""
+    check_seeds(seed, counts.seeds)
+    if counts.seeds > MAX_SEEDS:
+        raise SettingError(f"seeds must be at most {MAX_SEEDS} in one run, got {counts.seeds}")
+    check_episodes(counts.episodes)
+    parts, available = memory_needed(spec, learner, counts), device_memory()
+    name, part = max(parts.items(), key=lambda item: item[1].bytes)
+    if part.bytes > available:
+        raise SettingError(
+            f"{name} would need at least {_gib(part.bytes)}, and there are {_gib(available)} of "
+            f"memory: lower {part.settings}"
+        )
+
+
+def check_episodes(episodes: int) -> None:
+    """Reject numbers of episodes that no evaluation can finish."""
+    if episodes > MAX_EPISODES:
+        raise SettingError(f"an evaluation has at most {MAX_EPISODES} episodes, got {episodes}")
+
+
+def memory_needed(spec: EnvSpec, learner: Config, counts: Counts) -> Mapping[str, Part]:
+    """Lower bounds, in bytes, of the largest things that a run holds in memory."""
+    team, critic_input = spec.num_agents, _critic_input(spec, learner)
+    step = team * (spec.obs_size + (critic_input if learner.row.critic_input == "state" else 0))
+    step += team * (2 + learner.gru_size)  # log-probabilities, rewards, hidden states
+    samples = learner.num_envs * learner.rollout
+    state = team * (spec.obs_size + spec.state_size + learner.gru_size)
+    numbers = {
+        "the networks and their optimisers": Part(
+            PARAMETER_COPIES * num_parameters(spec, learner), "hidden, gru_size or seeds"
+        ),
+        "a rollout": Part(samples * step, "num_envs, rollout or seeds"),
+        "an evaluation": Part(counts.episodes_at_once * state, "eval_episodes or seeds"),
+        "the results of an evaluation": Part(
+            counts.episodes * (1 + len(spec.episode_metrics)),
+            "final_episodes, eval_episodes or seeds",
+        ),
+    }
+    size = FLOAT_BYTES * counts.seeds
+    return {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+
+
+def num_parameters(spec: EnvSpec, learner: Config) -> int:
+    """Weights of the matrices of actor and critic of one seed; 0 for a custom network."""
+    if learner.network not in NETWORKS:
+        return 0
+    layers = len(learner.hidden) + bool(learner.gru_size) + 1
+    actor = _groups(spec, learner.sharing, layers)
+    critic = (
+        default_critic_sharing(actor, layers)
+        if learner.critic_sharing is None
+        else _groups(spec, learner.critic_sharing, layers)
+    )
+    ids = spec.num_agents if learner.agent_id else 0
+    outputs = num_outputs(spec.actions)
+    return _weights(learner, spec.obs_size + ids, outputs, actor) + _weights(
+        learner, _critic_input(spec, learner) + ids, 1, critic
+    )
+
+
+def device_memory() -> int:
+    """Memory of the accelerator where there is one, else of the machine, in bytes."""
+    device = jax.local_devices()[0]
+    stats = {} if device.platform == "cpu" else device.memory_stats() or {}
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return stats.get("bytes_limit", physical)
+
+
+def _weights(learner: Config, num_in: int, num_out: int, sharing: Sharing) -> int:
+    sizes: Sequence[int] = (num_in, *learner.hidden)
+    last = learner.gru_size or sizes[-1]
+    layers = [before * after for before, after in pairwise(sizes)]
+    if learner.gru_size:
+        layers.append(3 * learner.gru_size * (sizes[-1] + learner.gru_size))
+    layers.append(last * num_out)
+    groups = [max(layer) + 1 for layer in sharing]
+    return sum(number * size for number, size in zip(groups, layers, strict=True))
+
+
+def _groups(spec: EnvSpec, sharing: SharingSpec, num_layers: int) -> Sharing:
+    return layer_groups(resolve_groups(sharing, spec), spec.agent_types, num_layers)
+
+
+def _critic_input(spec: EnvSpec, learner: Config) -> int:
+    return spec.state_size if learner.row.critic_input == "state" else spec.obs_size
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
