@@ -12,6 +12,16 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     return f"{hint}Known: {', '.join(names)}"
 
 
+def printable(text: str, size: int = 200) -> str:
+    """A foreign text for a message: at most `size` characters, none of which acts on a terminal.
+
+    Control characters, line breaks and marks of the direction of writing are written as escapes.
+    """
+    short = text if len(text) <= size else f"{text[: size - 1]}…"
+    shown = "".join(x if x.isprintable() else x.encode("unicode_escape").decode() for x in short)
+    return shown if len(shown) <= size else f"{shown[: size - 1]}…"
+
+
 class UserError(Exception):
     """An error that the user can fix; the message says what was wrong and what is allowed.
 

@@ -45,7 +45,7 @@ class Campaign:
             database=None,
             print_blob=True,
             report_multiple_bugs=False,
-            suppress_health_check=[*hypothesis.HealthCheck.__members__.values()],
+            suppress_health_check=[*hypothesis.HealthCheck],
         )
         print(f"{self.name}: seed {self.seed}")
         hypothesis.seed(self.seed)(settings(test))()
