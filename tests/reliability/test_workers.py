@@ -31,7 +31,7 @@ DOCUMENTED = {
     "short": "invalid", "text": "invalid", "unpicklable": "invalid",
     "fork": "", "": "",
 }  # fmt: skip
-"""FailureMessage of an environment -> what the pool counts; `write` writes these bytes to the pipe."""
+"""Failure of an environment -> what the pool counts; `write` writes these bytes to the pipe."""
 
 WORKERS = 6
 
