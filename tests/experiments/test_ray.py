@@ -86,8 +86,9 @@ def run_program(name: str, *arguments: str, **environment: str) -> dict[str, Any
     script = Path(__file__).parents[1] / "support" / name
     done = subprocess.run(
         [sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=600,
-        check=True, env={**os.environ, **environment},
+        check=False, env={**os.environ, "PYTHONPATH": os.getcwd(), **environment},
     )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
     (line,) = (x for x in done.stdout.splitlines() if x.startswith('{"finished"'))
     return json.loads(line)
 
