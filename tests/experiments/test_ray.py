@@ -1,15 +1,22 @@
 """Cells on a Ray cluster: copying folders, failing nodes."""
 
+import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from finished_cells import RecordingDisplay
 
+from fp3o.errors import SettingError
 from fp3o.experiments.framework import folder_sync
 from fp3o.experiments.framework.folder_sync import FolderSync, ResultStore
+from fp3o.experiments.framework.ray_cluster import ClusterError, connect
 from fp3o.experiments.framework.run_grid import run_grid
 from fp3o.runs.progress import QuietDisplay
 
@@ -73,16 +80,81 @@ def test_changes_are_sent_once(tmp_path: Path) -> None:
     assert not (out / "failures" / "cell.txt").exists()
 
 
+def run_program(name: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """What a program with a Ray cluster prints, among what Ray's processes print."""
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    script = Path(__file__).parents[1] / "support" / name
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=600,
+        check=False, env={**os.environ, "PYTHONPATH": os.getcwd(), **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = (x for x in done.stdout.splitlines() if x.startswith('{"finished"'))
+    return json.loads(line)
+
+
+class FakeRay:
+    """As much of Ray as `connect` uses: a cluster at one address, or none."""
+
+    def __init__(self, found: str = "", error: Exception | None = None) -> None:
+        self.exceptions, self.calls = SimpleNamespace(RayError=KeyError), []
+        self._found, self._error = found, error
+
+    def init(self, address: str, **options: Any) -> None:
+        self.calls.append(address)
+        if address != "local" and self._error:
+            raise self._error
+        if address == "auto" and not self._found:
+            raise ConnectionError("no cluster")
+
+    def nodes(self) -> list[dict[str, str]]:
+        return [{"NodeManagerAddress": "192.168.0.7"}]
+
+
+def test_open_clusters_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says that whoever reaches a cluster without tokens can run code on it."""
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    constants = importlib.import_module("ray._private.ray_constants")
+    monkeypatch.setattr(constants, "ENABLE_RAY_CLUSTER", True)
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    brought, own, closed = RecordingDisplay(), RecordingDisplay(), RecordingDisplay()
+    connect(FakeRay("head:6379"), None, brought)
+    assert len(brought.lines) == 1 and "can run code" in brought.lines[0]
+    ray = FakeRay()
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # the user's own choice
+    connect(ray, None, own)
+    assert ray.calls == ["auto", "local"] and constants.ENABLE_RAY_CLUSTER is False
+    assert "192.168.0.7" in own.lines[0] and "can run code" in own.lines[1]
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    connect(FakeRay(), "head:6379", closed)
+    assert closed.lines == []
+
+
+@pytest.mark.parametrize("error", [ConnectionError, RuntimeError, KeyError])
+def test_a_cluster_that_cannot_be_reached(error: type[Exception]) -> None:
+    """It is a message without a trace, and no other cluster is started instead."""
+    ray = FakeRay(error=error("refused\x1b[2J\nmore"))
+    with pytest.raises(ClusterError, match=r"no connection to a Ray cluster: '?refused"):
+        connect(ray, "head:6379", QuietDisplay())
+    with pytest.raises(SettingError, match="client address"):
+        connect(ray, "ray://head:10001", QuietDisplay())
+    assert ray.calls == ["head:6379"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's lists of sockets")
+def test_a_cluster_started_here_is_for_this_user_of_this_machine(tmp_path: Path) -> None:
+    """No process listens on an interface that others can reach, and a token is asked for."""
+    output = run_program("ray_listeners.py", HOME=str(tmp_path))
+    assert output["listeners"] == ["127.0.0.1"] and output["mode"] == "token"
+    assert output["left"] == output["lines"] == []
+
+
 @pytest.mark.slow
 def test_results_on_ray_are_the_same_after_a_node_failed(tmp_path: Path) -> None:
     """Two nodes on this machine, one killed in the middle: its cell resumes on the other."""
-    pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    script = Path(__file__).parents[1] / "support" / "ray_grid.py"
-    program = [sys.executable, str(script), str(tmp_path / "killed"), "kill"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=True)
-    # Ray's processes print to the same stream.
-    (line,) = (x for x in done.stdout.splitlines() if x.startswith('{"finished"'))
-    output = json.loads(line)
+    output = run_program("ray_grid.py", str(tmp_path / "killed"), "kill")
     from ray_grid import grid_cells
 
     assert output["finished"] and output["alive"] == 1

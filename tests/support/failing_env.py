@@ -3,7 +3,10 @@
 Worker processes import this: no JAX, and of the library only what needs NumPy alone.
 """
 
+import ctypes
 import os
+import signal
+import stat
 import subprocess
 import sys
 import time
@@ -73,6 +76,17 @@ def leave_trace(number: int) -> None:
         (Path(folder) / str(number)).touch()
 
 
+def write_to_sockets(content: bytes) -> None:
+    """What an environment that writes to a wrong file would do, and then hang."""
+    for file in range(3, 50):
+        try:
+            if stat.S_ISSOCK(os.fstat(file).st_mode):
+                os.write(file, content)
+        except OSError:
+            continue
+    time.sleep(1e6)
+
+
 def fail(failure: str, reply: tuple[np.ndarray, ...]) -> Any:
     """End, hang or return a wrong reply."""
     obs, *rest = reply
@@ -81,6 +95,23 @@ def fail(failure: str, reply: tuple[np.ndarray, ...]) -> Any:
         os._exit(7)
     if failure == "raise":
         raise RuntimeError("the game has no mood")
+    if failure == "native":  # holds the interpreter's lock
+        ctypes.PyDLL(None).sleep(1000)
+    if failure == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if failure == "fork":  # the copy returns from the environment as well
+        leave_trace(os.fork() or os.getpid())
+        return reply
+    if failure == "fork and exit":
+        if os.fork():
+            os._exit(7)
+        leave_trace(os.getpid())
+        time.sleep(1e6)
+    if failure.startswith("print"):
+        print(failure[5:] * 2000, file=sys.stderr, flush=True)
+        os._exit(7)
+    if failure.startswith("write"):  # to all sockets, the pipe among them
+        write_to_sockets(bytes.fromhex(failure[5:]))
     if failure in ("hang", "hang with a child"):
         if failure == "hang with a child":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1e6)"])

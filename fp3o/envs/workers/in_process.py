@@ -17,6 +17,7 @@ from fp3o.envs.workers.protocol import (
     check_reply,
 )
 from fp3o.envs.workers.shared_memory import BufferSpec, Reply
+from fp3o.errors import printable
 
 
 class InProcessPool(EnvPool):
@@ -68,7 +69,7 @@ class InProcessPool(EnvPool):
         if isinstance(error, InvalidReplyError):
             return f"environment {i}, in {when}: invalid, {error}"
         at = traceback.extract_tb(error.__traceback__)[-1]
-        what = f"{type(error).__name__}: {error}"
+        what = printable(f"{type(error).__name__}: {error}", 500)
         return f"environment {i}, in {when}: crashed, {what} ({at.filename}, line {at.lineno})"
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
-from fp3o.errors import UserError
+from fp3o.errors import UserError, printable
 from fp3o.spec import Discrete, EnvSpec
 
 
@@ -152,7 +152,7 @@ def check_reply(reply: Any, specs: Sequence[ArraySpec]) -> Reply:
 def reply_problem(reply: Any, specs: Sequence[ArraySpec]) -> str | None:
     """Description of what is wrong with a reply; None if it is valid."""
     if not isinstance(reply, tuple) or len(reply) != len(specs):
-        return f"the reply is not a tuple of {len(specs)} arrays: {str(reply)[:100]}"
+        return f"the reply is not a tuple of {len(specs)} arrays: {printable(str(reply), 100)}"
     for (name, shape, dtype), x in zip(specs, reply, strict=True):
         if not isinstance(x, np.ndarray):
             return f"{name} is a {type(x).__name__}, not an array"

@@ -5,11 +5,10 @@ import os
 import pickle
 import signal
 import struct
-import threading
-import time
 import traceback
 from multiprocessing.connection import Connection
 
+from fp3o.envs.workers.messages import REPLY, FailureMessage
 from fp3o.envs.workers.protocol import InvalidReplyError, check_reply
 from fp3o.envs.workers.shared_memory import SharedBuffer
 
@@ -18,23 +17,24 @@ REQUEST = struct.Struct("<qBqq")
 
 RESET, STEP, CLOSE = range(3)
 
-REPLY = struct.Struct("<q")
-"""Id of the request whose reply is in shared memory. Any other message is a pickled failure."""
 
-
-def serve(pipe: int, buffer: int, parent: int) -> None:
+def serve(pipe: int, buffer: int) -> None:
     """Answer requests until one says to close, or until the parent process has ended."""
-    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
-    connection = Connection(pipe)
+    worker, connection = os.getpid(), Connection(pipe)
+    # A forked copy must not answer in place of the worker, nor keep the pipe open after it.
+    os.register_at_fork(after_in_child=connection.close)
     try:
         _answer_requests(connection, buffer)
     except BaseException as error:
-        invalid = isinstance(error, InvalidReplyError)
-        failure = ("invalid", str(error)) if invalid else ("crashed", traceback.format_exc())
+        failure = FailureMessage("crashed", traceback.format_exc())
+        if isinstance(error, InvalidReplyError):
+            failure = FailureMessage("invalid", str(error))
         with contextlib.suppress(OSError):
-            connection.send_bytes(pickle.dumps(failure))
+            connection.send_bytes(failure.encode())
     finally:
-        _exit_group()
+        if os.getpid() != worker:
+            os._exit(1)  # a copy that returned from the environment
+        os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _answer_requests(connection: Connection, file: int) -> None:
@@ -53,14 +53,3 @@ def _next_request(connection: Connection) -> tuple[int, ...]:
         return REQUEST.unpack(connection.recv_bytes())
     except EOFError:
         return 0, CLOSE
-
-
-def _exit_with(parent: int) -> None:
-    """Exit when the parent process has ended, even if the environment hangs."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    _exit_group()
-
-
-def _exit_group() -> None:
-    os.killpg(os.getpgrp(), signal.SIGKILL)

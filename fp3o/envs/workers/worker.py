@@ -17,24 +17,26 @@ from collections.abc import Callable
 from multiprocessing import Pipe
 from typing import Any
 
-from fp3o.envs.workers.protocol import WorkerEnv, WorkerFailureError, WorkerPoolError
-from fp3o.envs.workers.serve import CLOSE, REPLY, REQUEST, RESET, STEP
+from fp3o.envs.workers.guardian import GUARDIAN
+from fp3o.envs.workers.messages import MessageReader, last_lines
+from fp3o.envs.workers.protocol import WorkerEnv, WorkerPoolError
+from fp3o.envs.workers.serve import CLOSE, REQUEST, RESET, STEP
 from fp3o.envs.workers.shared_memory import BufferSpec, Reply, SharedBuffer
 
 PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[4:]; from fp3o.envs.workers.serve import serve; "
-    "serve(*map(int, sys.argv[1:4]))"
+    "import sys; sys.path[:] = sys.argv[3:]; from fp3o.envs.workers.serve import serve; "
+    "serve(*map(int, sys.argv[1:3]))"
 )
-"""Program of a worker process. Arguments: its end of the pipe, the shared memory, the id of this
-process, and the module search path."""
+"""Program of a worker process. Arguments: its end of the pipe, the shared memory, and the module
+search path."""
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 NO_WINDOW = {"SDL_VIDEODRIVER": "dummy"}
 """Without it pygame would open a window, or fail where there is no display."""
 
-TAIL = 2000
-"""Bytes of a worker's output that error messages show."""
+TAIL = 8000
+"""Bytes of a worker's output that are kept for error messages."""
 
 MAX_OUTPUT = 100_000
 """Bytes of output after which all but the last are discarded."""
@@ -54,11 +56,12 @@ class Worker:
         self._connection, remote = Pipe()
         self._poll = select.poll()
         self._poll.register(self._connection.fileno(), select.POLLIN)
+        self._messages = MessageReader(self._connection.fileno(), self._wait)
         self._output = _output_file()
         passed = remote.fileno(), self._buffer.file
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-u", "-c", PROGRAM, *map(str, (*passed, os.getpid())), *sys.path],
+                [sys.executable, "-u", "-c", PROGRAM, *map(str, passed), *sys.path],
                 stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
                 pass_fds=passed, env={**NO_WINDOW, **os.environ, **ONE_THREAD},
                 start_new_session=True,  # so that its subprocesses can be ended with it
@@ -66,6 +69,7 @@ class Worker:
         finally:
             remote.close()
             os.close(self._buffer.file)  # the mapping stays
+        GUARDIAN.add(self._process.pid)  # before the worker can go beyond its first message
         self._send(pickle.dumps((make, seed, spec)))
 
     def reset(self, seed: int, episode: int) -> None:
@@ -82,22 +86,9 @@ class Worker:
         self._request(CLOSE)
 
     def receive(self, deadline: float) -> Reply:
-        """Wait for the reply to the last request."""
-        try:
-            while self._wait(deadline):
-                message = self._connection.recv_bytes()
-                if len(message) != REPLY.size:
-                    raise WorkerFailureError(*pickle.loads(message))
-                # Replies to earlier requests are left over from an interruption.
-                if REPLY.unpack(message)[0] == self._last_request:
-                    return self._buffer.read_reply()
-        except (EOFError, OSError):
-            raise WorkerFailureError("crashed", "") from None
-        except WorkerFailureError:
-            raise
-        except Exception as error:
-            raise WorkerFailureError("invalid", f"unreadable message: {error!r}") from error
-        raise WorkerFailureError("hung", "no reply in time")
+        """Wait for the reply to the last request; raise `WorkerFailureError` without one."""
+        self._messages.reply(self._last_request, deadline)
+        return self._buffer.read_reply()
 
     def kill(self) -> tuple[str, str]:
         """End the process with its subprocesses: its exit status and the end of its output."""
@@ -105,11 +96,12 @@ class Worker:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+        GUARDIAN.remove(self._process.pid)
         code = self._process.wait()
         self._connection.close()
         self._buffer.close()
         with self._output:
-            output = self._output_tail().decode(errors="replace").strip()
+            output = last_lines(self._output_tail().decode(errors="replace"))
         return f"exit code {code}" if code >= 0 else f"ended by signal {-code}", output
 
     def _wait(self, deadline: float) -> bool:

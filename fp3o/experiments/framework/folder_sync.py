@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fp3o.errors import UserError, printable
 from fp3o.experiments.framework.run_grid import FAILURES, JOBS
 
 SYNC_SECONDS = 2.0
@@ -23,11 +24,11 @@ class ResultStore:
     """The folder of an experiment, for processes on other machines."""
 
     def __init__(self, out: str):
-        self._out = Path(out)
+        self._out = Path(out).resolve()
 
     def get(self, label: str) -> Files:
         """All files of a cell."""
-        folder = self._out / label
+        folder = inside(self._out, label)
         return {name: path.read_bytes() for name, path in list_files(folder).items()}
 
     def put(self, label: str, changed: Files, removed: Sequence[str]) -> None:
@@ -36,18 +37,41 @@ class ResultStore:
         The order lets a run resume if this is interrupted: first `config.json`, then the files a
         checkpoint refers to, then checkpoints, and last the result that marks the cell as finished.
         """
+        folder = inside(self._out, label)
+        paths = {name: inside(folder, name) for name in (*changed, *removed)}
         for name in sorted(changed, key=_write_order):
-            write_file(self._out / label / name, changed[name])
+            write_file(paths[name], changed[name])
         for name in removed:
-            (self._out / label / name).unlink(missing_ok=True)
+            paths[name].unlink(missing_ok=True)
 
     def set_failure(self, label: str, error: str) -> None:
         """Record the error of a cell; an empty one removes the record."""
-        path = self._out / FAILURES / f"{label}.txt"
+        path = inside(self._out / FAILURES, f"{label}.txt")
         if error:
             write_file(path, error.encode())
         else:
             path.unlink(missing_ok=True)
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A path below a folder; a name that leads elsewhere is refused, also through a link."""
+    parts = name.split("/")
+    if any(not part.isprintable() or part in ("", ".", "..") or "\\" in part for part in parts):
+        raise ResultPathError(name)
+    path = folder.joinpath(*parts)
+    if any(parent.is_symlink() for parent in (path, *path.parents[: len(parts)])):
+        raise ResultPathError(name)
+    return path
+
+
+class ResultPathError(UserError, ValueError):
+    """A node named a file outside the folder of its results."""
+
+    def __init__(self, name: str):
+        super().__init__(
+            f"{printable(name)!r} is not the name of a file of a cell: it must be a path inside "
+            "its folder, without links, '..' and control characters"
+        )
 
 
 def _write_order(name: str) -> int:
@@ -67,16 +91,18 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def list_files(folder: Path) -> dict[str, Path]:
-    """The files of a cell by their path inside; without temporary files and locks.
+    """The files of a cell by their path inside; without links, temporary files and locks.
 
     Folders may disappear meanwhile: policies are replaced as whole folders.
     """
     files = {}
-    for parent, inside, names in os.walk(folder):
-        inside[:] = [name for name in inside if not name.startswith(".")]
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if name not in LOCAL_FILES and not name.startswith("."):
                 path = Path(parent) / name
+                if path.is_symlink() or not path.is_file():
+                    continue
                 files[str(path.relative_to(folder))] = path
     return files
 

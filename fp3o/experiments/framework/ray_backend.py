@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fp3o.errors import MissingExtraError, SettingError
 from fp3o.experiments.framework.folder_sync import FolderSync, ResultStore, write_file
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.options import ExperimentOptions
+from fp3o.experiments.framework.ray_cluster import connect, import_ray
 from fp3o.experiments.framework.run_grid import FAILURES, CellStatus, run_cell, unfinished_cells
 from fp3o.runs.progress import Display, QuietDisplay, duration_text
 
@@ -24,16 +24,9 @@ STOP_SECONDS = 60.0
 """Seconds that cells have to save a checkpoint after an interrupt."""
 
 
-def _import_ray() -> Any:
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray") from error
-
-
 def run_remote_cell(cell: Cell, store: Any) -> CellStatus:
     """Run a cell on a node: from the files in the store, sending back what changes."""
-    ray = _import_ray()
+    ray = import_ray()
 
     def put(changed: Any, removed: Any) -> None:
         ray.get(store.put.remote(cell.label, changed, removed))
@@ -54,16 +47,11 @@ def run_grid_on_ray(
     options: ExperimentOptions, cells: Sequence[Cell], out: Path, display: Display
 ) -> bool:
     """Run all unfinished cells on a Ray cluster; False if it was interrupted."""
-    ray = _import_ray()
-    if options.address and options.address.startswith("ray://"):
-        raise SettingError(
-            f"{options.address} is a Ray client address: results would stay on the proxy's "
-            "machine. Run this on a node of the cluster, with its address as `ray status` shows it"
-        )
+    ray = import_ray()
     left = unfinished_cells(cells, out, display)
     if not left:
         return True
-    ray.init(address=options.address, ignore_reinit_error=True, log_to_driver=False)
+    connect(ray, options.address, display)
     out.mkdir(parents=True, exist_ok=True)
     store = _start_store(ray, out)
     task = _remote_task(ray, options)
