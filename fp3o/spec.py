@@ -7,6 +7,9 @@ import numpy as np
 FORMAT = 2
 """Format version of all files of a run: checkpoints, policies, config.json, results.json."""
 
+MAX_LAYERS = 64
+"""Largest number of hidden layers of a network."""
+
 
 @dataclass(frozen=True)
 class Discrete:

@@ -16,7 +16,7 @@ from fp3o.errors import SettingError, nearest
 from fp3o.learning.config import Config
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.network import ACTIVATIONS
-from fp3o.spec import EnvSpec
+from fp3o.spec import MAX_LAYERS, EnvSpec
 
 Range = tuple[Callable[[float], bool], str]
 
@@ -34,7 +34,7 @@ MAX_REPEATS = 1000
 MAX_SAMPLES = 2**31 - 1
 """Largest number of samples of a rollout, and of epochs: indices are 32-bit integers."""
 
-MAX_LAYERS, MAX_UNITS = 100, 10_000
+MAX_UNITS = 10_000
 """Largest number of hidden layers, and of units of a layer: more would take hours to initialise."""
 
 _REPEATS: Range = (lambda x: 1 <= x <= MAX_REPEATS, f"between 1 and {MAX_REPEATS}")

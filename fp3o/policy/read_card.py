@@ -14,11 +14,11 @@ from fp3o.policy.schema import (
     quote,
 )
 from fp3o.sharing.schemes import layer_groups
-from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
+from fp3o.spec import FORMAT, MAX_LAYERS, Box, Discrete, EnvSpec
 
 ACTIVATION_NAMES, STD_PARAM_NAMES = {"relu", "tanh"}, {"sigmoid", "exp"}
 
-MAX_AGENTS, MAX_LAYERS, MAX_SIZE = 1024, 64, 2**24
+MAX_AGENTS, MAX_SIZE = 1024, 2**24
 MAX_SUB_ACTIONS, MAX_OUTPUTS = 1024, 2**20
 """Limits of the choices an agent makes per step, and of the padded outputs of a whole team."""
 MAX_PARAMETERS = 2**26

@@ -33,7 +33,7 @@ PARAMETER_COPIES = 3
 """The parameters and the two moments of Adam."""
 
 
-class Counts(NamedTuple):
+class RunCounts(NamedTuple):
     """Numbers of a run that multiply its memory."""
 
     seeds: int
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     settings: str
 
 
-def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: Counts) -> None:
+def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -> None:
     """Reject seeds that are not different, counts without end, and what cannot fit into memory."""
     check_seeds(seed, counts.seeds)
     if counts.seeds > MAX_SEEDS:
@@ -71,7 +71,7 @@ def check_episodes(episodes: int) -> None:
         raise SettingError(f"an evaluation has at most {MAX_EPISODES} episodes, got {episodes}")
 
 
-def memory_needed(spec: EnvSpec, learner: Config, counts: Counts) -> Mapping[str, Part]:
+def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[str, Part]:
     """Lower bounds, in bytes, of the largest things that a run holds in memory."""
     team, critic_input = spec.num_agents, _critic_input(spec, learner)
     step = team * (spec.obs_size + (critic_input if learner.row.critic_input == "state" else 0))

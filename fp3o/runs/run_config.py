@@ -19,7 +19,7 @@ from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Setup
 from fp3o.options import check_seeds, show, to_type
-from fp3o.runs.limits import Counts, check_limits
+from fp3o.runs.limits import RunCounts, check_limits
 from fp3o.runs.settings import coerce, setting_types
 from fp3o.sharing.auto import NUM_ENVS, auto_sharing
 from fp3o.sharing.schemes import AUTO, resolve_groups
@@ -110,7 +110,7 @@ class RunConfig:
         spec = self.task_info.spec(self.variant)
         check_config(self.learner, spec)
         episodes = max(self.eval_episodes, self.final_episodes)
-        counts = Counts(self.seeds, min(self.eval_episodes, episodes), episodes)
+        counts = RunCounts(self.seeds, min(self.eval_episodes, episodes), episodes)
         check_limits(spec, self.learner, self.seed, counts)
         Setup(spec, self.learner)
         return self

@@ -44,16 +44,8 @@ def render(
     in real time, where the task has a clock.
     """
     path = Path(out)
-    if episodes < 1 or seconds <= 0 or (fps is not None and fps < 1):
-        raise SettingError(
-            f"episodes and fps must be at least 1 and seconds above 0, got {episodes}, {fps} and "
-            f"{seconds}"
-        )
+    _check_options(path, episodes, fps, seconds)
     check_seeds(seed, episodes)
-    if path.suffix not in VIDEO_SUFFIXES:
-        raise SettingError(
-            f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
-        )
     task, variant = trusted_task(policy.card, policy.trusted)
     if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
@@ -71,6 +63,18 @@ def render(
     with _writing(path):
         write_video(path, frames, speed)
     return path
+
+
+def _check_options(path: Path, episodes: int, fps: int | None, seconds: int | float) -> None:
+    if episodes < 1 or seconds <= 0 or (fps is not None and fps < 1):
+        raise SettingError(
+            f"episodes and fps must be at least 1 and seconds above 0, got {episodes}, {fps} and "
+            f"{seconds}"
+        )
+    if path.suffix not in VIDEO_SUFFIXES:
+        raise SettingError(
+            f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
+        )
 
 
 def _require_writable(path: Path) -> None:

@@ -28,17 +28,17 @@ def test_failing_disks(campaign: Campaign, originals: Originals, tmp_path: Path)
         shutil.rmtree(path, ignore_errors=True)
         if not from_nothing:
             shutil.copytree(originals.stopped, path)
-        outcome = "finished"
+        result = "finished"
         try:
             with COUNTDOWN.at_call(number, str(path), fail_with(code)):
                 start_or_resume(path)
         except fp3o.UserError as error:
             assert str(path) in str(error)
-            outcome = "stopped, then finished"
+            result = "stopped, then finished"
         start_or_resume(path)
         assert originals.same_result(path)
         assert [path for path in path.rglob(".*") if path.is_file()] == []
-        campaign.count(outcome)
+        campaign.count(result)
 
     campaign.attack(attack, small=12, medium=150, whole=600, shrink=False)
 

@@ -98,18 +98,18 @@ def test_damaged_run_directories(campaign: Campaign, originals: Originals, tmp_p
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(base, path)
         what = damage.apply(path, changes)
-        outcomes = []
+        results = []
         for command in COMMANDS:
             if command is reported and changes[0][0] % 8:
                 continue  # a page takes longer than everything else
             try:
                 command(path, base, originals)
-                outcomes.append(command.__name__)
+                results.append(command.__name__)
             except fp3o.UserError:
-                outcomes.append(f"not {command.__name__}")
+                results.append(f"not {command.__name__}")
             except BaseException as error:
                 error.add_note(f"{command.__name__} after: {what}, of {base.name}")
                 raise
-        campaign.count(*outcomes)
+        campaign.count(*results)
 
     campaign.attack(attack, small=25, medium=300, whole=2000, shrink=False)

@@ -121,13 +121,13 @@ def test_strings(campaign: Campaign) -> None:
         modules, started = {*sys.modules}, time.perf_counter()
         try:
             READERS[reader](text)
-            outcome = "read"
+            result = "read"
         except UserError as error:
-            outcome = "refused"
+            result = "refused"
             assert len(str(error)) < 5000 + 4 * len(text), f"{len(str(error))} characters"
         assert time.perf_counter() - started < SECONDS
         imported = {name.partition(".")[0] for name in {*sys.modules} - modules}
         assert imported <= {"fp3o", "json", "encodings", "gymnasium", "pettingzoo"}, imported
-        campaign.count(outcome)
+        campaign.count(result)
 
     campaign.attack(attack, small=1_000, medium=10_000, whole=100_000)

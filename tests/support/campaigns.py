@@ -1,4 +1,4 @@
-"""Campaigns: many random attacks, each with a documented outcome; the outcomes are counted.
+"""Campaigns: many random attacks, each with a documented result; the results are counted.
 
 A test that takes the fixture `campaign` runs in three sizes: a small one among the default tests, a
 medium one in `make test-slow`, and the whole one in `make campaign`. Random numbers come from the
@@ -17,27 +17,27 @@ Size = Literal["small", "medium", "whole"]
 SIZES: tuple[Size, ...] = ("small", "medium", "whole")
 
 PROPERTY = "campaign"
-"""Name under which a test's report carries the outcomes."""
+"""Name under which a test's report carries the results."""
 
 
 class Campaign:
-    """The size of a campaign, its seed, and the number of attacks by outcome."""
+    """The size of a campaign, its seed, and the number of attacks by result."""
 
     def __init__(self, name: str, size: Size):
         self.name, self.size = name, size
         chosen = random.SystemRandom().randrange(2**32) if size == "whole" else 0
         self.seed = int(os.environ.get("CAMPAIGN_SEED", chosen))
-        self.outcomes: Counter[str] = Counter()
+        self.results: Counter[str] = Counter()
         self.attacks = 0
 
     def tries(self, small: int, medium: int, whole: int) -> int:
         """The number of attacks in this size."""
         return {"small": small, "medium": medium, "whole": whole}[self.size]
 
-    def count(self, *outcomes: str) -> None:
+    def count(self, *results: str) -> None:
         """Count an attack that ended as documented, in one or more respects."""
         self.attacks += 1
-        self.outcomes.update(outcomes)
+        self.results.update(results)
 
     def attack(
         self,
@@ -73,12 +73,12 @@ class Campaign:
             "size": self.size,
             "seed": self.seed,
             "tries": self.attacks,
-            "outcomes": dict(sorted(self.outcomes.items())),
+            "results": dict(sorted(self.results.items())),
         }
 
 
 def totals_line(record: dict[str, Any]) -> str:
     """One line of the summary of a test session."""
-    outcomes = ", ".join(f"{number:,} {name}" for name, number in record["outcomes"].items())
+    results = ", ".join(f"{number:,} {name}" for name, number in record["results"].items())
     head = f"{record['name']} ({record['size']}, seed {record['seed']})"
-    return f"{head}: {record['tries']:,} tries: {outcomes}"
+    return f"{head}: {record['tries']:,} tries: {results}"
