@@ -35,7 +35,7 @@ MAX_SAMPLES = 2**31 - 1
 """Largest number of samples of a rollout, and of epochs: indices are 32-bit integers."""
 
 MAX_UNITS = 10_000
-"""Largest number of hidden layers, and of units of a layer: more would take hours to initialise."""
+"""Largest number of units of a layer: more would take hours to initialise."""
 
 _REPEATS: Range = (lambda x: 1 <= x <= MAX_REPEATS, f"between 1 and {MAX_REPEATS}")
 
