@@ -147,7 +147,7 @@ CASES: dict[tuple[str, str], tuple[type[Exception], str] | None] = {
     **{
         (part, what): (NonFiniteError, f"the {word} {BAD}")
         for part, word in (("reward", "reward"), ("obs", "observation"), ("state", "critic input"))
-        for what in ("nan", "inf", "minus inf", "1e30", "3e38")
+        for what in ("nan", "1e30")
     },
     ("obs", "constant"): None,
     ("action_mask", "empty"): (EnvError, "no action is available in environment 0, agent 1"),
@@ -158,7 +158,7 @@ CASES: dict[tuple[str, str], tuple[type[Exception], str] | None] = {
     ("alive", "integers"): (EnvError, "alive after reset is int32. Fix: return booleans"),
     **{(part, "shape"): (EnvError, f"{part} after .* has shape")
        for part in ("reward", "obs", "state", "action_mask")},
-    **{("metric", what): None for what in ("nan", "inf", "1e30")},
+    ("metric", "nan"): None,
 }  # fmt: skip
 """Part and oddity -> the refusal, or None: it is trained."""
 
