@@ -4,6 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tiny_programs import TINY, credit
@@ -18,7 +19,7 @@ NAMES = [*{**CHECKED, **DATA}]
 SETUP = Setup(credit().spec, TINY)
 
 
-def refusal(sizes: dict[str, float], **settings: float) -> str:
+def refusal(sizes: dict[str, float], **settings: Any) -> str:
     """The message for these magnitudes, in the second of two seeds."""
     rows = np.ones((2, len(NAMES)))
     for name, size in sizes.items():
@@ -54,6 +55,14 @@ def test_the_cause_is_named(sizes: Any, settings: Any, words: list[str]) -> None
     message = refusal(sizes, **settings)
     assert all(word in message for word in words), message
     assert ("actor_lr" in message) == ("actor_lr" in settings and "critic" not in sizes)
+
+
+def test_settings_may_differ_between_seeds() -> None:
+    """That of the diverged seed is named."""
+    assert "entropy_coef 1e+38" in refusal(
+        {"actor": math.inf}, entropy_coef=jnp.array([0.01, 1e38])
+    )
+    assert "extreme: try" in refusal({"actor": math.inf}, entropy_coef=jnp.array([1e38, 0.01]))
 
 
 def test_numbers_that_overflowed_are_displayed() -> None:
