@@ -213,7 +213,7 @@ def test_a_diverged_run_keeps_the_last_usable_state(
     """It is never saved nor logged, and the message names what is extreme."""
     path, words = tmp_path / "run", f"the {part} of seed 0 .*Likely cause: {setting} 1e[+]38"
     with pytest.raises(NonFiniteError, match=words):
-        fp3o.train(TASK, out=path, **SMALL, loggers=(), **{setting: 1e38})
+        fp3o.train(TASK, out=path, **{**SMALL, "loggers": (), setting: 1e38})
     assert {row["iteration"] for row in read_metrics(path)} == {0}
     assert fp3o.Policy.load(path / "policy/seed-0/last")
     with pytest.raises(NonFiniteError, match=words):
