@@ -35,7 +35,7 @@ WORDS = {"reward": "reward", "obs": "observation", "state": "critic input", "mas
 
 places = st.tuples(st.integers(1, LENGTH - 1), st.integers(0, ENVS - 1), st.integers(0, AGENTS - 1))
 numbers = st.builds(
-    lambda kind, place, value: Fault(kind, *place, value),
+    lambda kind, place, value: Fault(kind, *place, value),  # pyright: ignore[reportCallIssue]
     st.sampled_from(["reward", "obs", "state"]), places, st.sampled_from(VALUES),
 )  # fmt: skip
 flags = st.builds(
