@@ -155,7 +155,10 @@ class Trainer:
 
     def _check_finite(self) -> None:
         """Reject an initial or restored state that could neither be trained nor saved again."""
-        if broken := first_non_finite(self.checkpoint.state.learner, self.config.seed_numbers):
+        learner, best = self.checkpoint.state.learner, self.checkpoint.best
+        seeds = self.config.seed_numbers
+        broken = first_non_finite(learner, seeds)
+        if broken := broken or first_non_finite(learner._replace(actor=best.actor), seeds):
             source = "the initial state"
             if self.iteration:
                 source = f"the newest checkpoint of {self.path} (to use the one before it, move it)"

@@ -127,4 +127,5 @@ def likely_cause(broken: str, found: Mapping[str, float], values: Mapping[str, f
 
 def _setting(setup: Setup, hparams: Hyperparameters, name: str, seed: int) -> float:
     value = getattr(hparams if hasattr(hparams, name) else setup.config, name)
-    return 0.0 if value is None else float(np.broadcast_to(np.asarray(value), seed + 1)[seed])
+    values = [0.0] if value is None else np.ravel(value).tolist()
+    return values[seed % len(values)]  # one for all seeds, or one per seed

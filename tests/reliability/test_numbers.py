@@ -18,6 +18,7 @@ from faulty_envs import ENVS, Fault, FaultyBatch, FaultyEnv, table
 from hypothesis import given
 from hypothesis import strategies as st
 from odd_envs import AGENTS, LENGTH, OddEnv, OddHostEnv, Oddity
+from small_runs import SMALL, TASK, read_metrics
 
 import fp3o
 from fp3o.envs.vectorise import VmapEnv
@@ -34,7 +35,7 @@ WORDS = {"reward": "reward", "obs": "observation", "state": "critic input", "mas
 
 places = st.tuples(st.integers(1, LENGTH - 1), st.integers(0, ENVS - 1), st.integers(0, AGENTS - 1))
 numbers = st.builds(
-    lambda kind, place, value: Fault(kind, *place, value),
+    lambda kind, place, value: Fault(kind, *place, value),  # pyright: ignore[reportCallIssue]
     st.sampled_from(["reward", "obs", "state"]), places, st.sampled_from(VALUES),
 )  # fmt: skip
 flags = st.builds(
@@ -147,7 +148,7 @@ CASES: dict[tuple[str, str], tuple[type[Exception], str] | None] = {
     **{
         (part, what): (NonFiniteError, f"the {word} {BAD}")
         for part, word in (("reward", "reward"), ("obs", "observation"), ("state", "critic input"))
-        for what in ("nan", "inf", "minus inf", "1e30", "3e38")
+        for what in ("nan", "1e30")
     },
     ("obs", "constant"): None,
     ("action_mask", "empty"): (EnvError, "no action is available in environment 0, agent 1"),
@@ -158,7 +159,7 @@ CASES: dict[tuple[str, str], tuple[type[Exception], str] | None] = {
     ("alive", "integers"): (EnvError, "alive after reset is int32. Fix: return booleans"),
     **{(part, "shape"): (EnvError, f"{part} after .* has shape")
        for part in ("reward", "obs", "state", "action_mask")},
-    **{("metric", what): None for what in ("nan", "inf", "1e30")},
+    ("metric", "nan"): None,
 }  # fmt: skip
 """Part and oddity -> the refusal, or None: it is trained."""
 
@@ -205,23 +206,15 @@ def test_runs(
         assert run.results["last"][0]["episode_metrics"] == {"score": None}
 
 
-@pytest.mark.usefixtures("registries")
-@pytest.mark.parametrize(
-    ("setting", "part", "cause"),
-    [
-        ("actor_lr", "actor", "actor_lr 1e[+]38, where at most 0.1 is usual"),
-        ("critic_lr", "critic", "critic_lr 1e[+]38, where at most 0.1 is usual"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "part"), [("actor_lr", "actor"), ("critic_lr", "critic")])
 def test_a_diverged_run_keeps_the_last_usable_state(
-    setting: str, part: str, cause: str, tmp_path: Path
+    setting: str, part: str, tmp_path: Path
 ) -> None:
     """It is never saved nor logged, and the message names what is extreme."""
-    words = f"the {part} of seed 0 .*Likely cause: {cause}$"
+    path, words = tmp_path / "run", f"the {part} of seed 0 .*Likely cause: {setting} 1e[+]38"
     with pytest.raises(NonFiniteError, match=words):
-        fp3o.train("probe/credit", out=tmp_path / "run", **TINY, **{setting: 1e38})
-    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").open()]
-    assert [row["iteration"] for row in rows] == [0]
-    assert fp3o.Policy.load(tmp_path / "run/policy/seed-0/last")
+        fp3o.train(TASK, out=path, **{**SMALL, "loggers": (), setting: 1e38})
+    assert {row["iteration"] for row in read_metrics(path)} == {0}
+    assert fp3o.Policy.load(path / "policy/seed-0/last")
     with pytest.raises(NonFiniteError, match=words):
-        fp3o.resume(tmp_path / "run", progress="quiet", loggers=())
+        fp3o.resume(path, progress="quiet", loggers=())

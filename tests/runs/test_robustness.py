@@ -102,6 +102,24 @@ def test_a_broken_critic_is_not_saved(tmp_path: Path, monkeypatch: pytest.Monkey
     assert fp3o.resume(tmp_path / "run", progress="quiet", loggers=()).finished
 
 
+@pytest.mark.parametrize("part", ["critic", "actor"])
+def test_a_state_that_cannot_be_trained_is_rejected(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is compiled; a restored state is checked in the same way."""
+    real = fp3o.Program.init
+
+    def spoiled(self: Any, seed: int = 0) -> Any:
+        state = real(self, seed)
+        rows = tuple(x.at[1].set(1e30) for x in getattr(state.learner, part))
+        return state._replace(learner=state.learner._replace(**{part: rows}))
+
+    monkeypatch.setattr(fp3o.Program, "init", spoiled)
+    words = f"the {part} of seed 1 reaches 1e[+]30, beyond 1e[+]15 in the initial state"
+    with pytest.raises(fp3o.NonFiniteError, match=words):
+        fp3o.train("probe/credit", out=tmp_path / "run", **SMALL)
+
+
 PARTICLES = {**SMALL, "seeds": 1, "steps": 24, "gru_size": 0, "sequence_length": 1}
 
 
