@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any, Literal
 
-from fp3o.errors import SettingError, printable
+from fp3o.errors import SettingError, nearest, printable
 
 CONSTANTS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
@@ -85,6 +85,9 @@ def to_type(name: str, hint: Any, value: Any) -> Any:
     plain = value.tolist() if hasattr(value, "tolist") else value
     if value is None and optional:
         return None
+    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+    if choices and isinstance(plain, str) and plain not in choices:
+        raise SettingError(f"unknown {name} {show(value)}: {nearest(plain, choices)}")
     if kind in (bool, str) and isinstance(plain, kind):
         return plain
     try:

@@ -17,6 +17,7 @@ from fp3o.learning.config import Config
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.network import NETWORKS
 from fp3o.options import check_seeds
+from fp3o.policy.read_card import MAX_PARAMETERS
 from fp3o.sharing.maps import Sharing, default_critic_sharing
 from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
@@ -56,6 +57,11 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
     if counts.seeds > MAX_SEEDS:
         raise SettingError(f"seeds must be at most {MAX_SEEDS} in one run, got {counts.seeds}")
     check_episodes(counts.episodes)
+    if (actor := num_parameters(spec, learner)[0]) > MAX_PARAMETERS:
+        raise SettingError(
+            f"the policy would have {actor} parameters, at most {MAX_PARAMETERS} can be saved: "
+            "lower hidden or gru_size"
+        )
     parts, available = memory_needed(spec, learner, counts), device_memory()
     name, part = max(parts.items(), key=lambda item: item[1].bytes)
     if part.bytes > available:
@@ -80,7 +86,7 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
     state = team * (spec.obs_size + spec.state_size + learner.gru_size)
     numbers = {
         "the networks and their optimisers": Part(
-            PARAMETER_COPIES * num_parameters(spec, learner), "hidden, gru_size or seeds"
+            PARAMETER_COPIES * sum(num_parameters(spec, learner)), "hidden, gru_size or seeds"
         ),
         "a rollout": Part(samples * step, "num_envs, rollout or seeds"),
         "an evaluation": Part(counts.episodes_at_once * state, "eval_episodes or seeds"),
@@ -93,10 +99,10 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
     return {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
 
 
-def num_parameters(spec: EnvSpec, learner: Config) -> int:
+def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
     """Weights of the matrices of actor and critic of one seed; 0 for a custom network."""
     if learner.network not in NETWORKS:
-        return 0
+        return 0, 0
     layers = len(learner.hidden) + bool(learner.gru_size) + 1
     actor = _groups(spec, learner.sharing, layers)
     critic = (
@@ -106,8 +112,9 @@ def num_parameters(spec: EnvSpec, learner: Config) -> int:
     )
     ids = spec.num_agents if learner.agent_id else 0
     outputs = num_outputs(spec.actions)
-    return _weights(learner, spec.obs_size + ids, outputs, actor) + _weights(
-        learner, _critic_input(spec, learner) + ids, 1, critic
+    return (
+        _weights(learner, spec.obs_size + ids, outputs, actor),
+        _weights(learner, _critic_input(spec, learner) + ids, 1, critic),
     )
 
 

@@ -105,6 +105,7 @@ def test_presets_hold_the_published_numbers() -> None:
         ({"actor_lr": Decimal(1)}, "actor_lr must be a number, got Decimal"),
         ({"actor_lr": 10**400}, "actor_lr must be a number"),
         ({"task": b"x"}, "task must be a string"),
+        ({"time_limit": "bootstap"}, "unknown time_limit 'bootstap': did you mean 'bootstrap'"),
         ({"network": ":"}, "is not an import path"),
         ({"seed": 2**32}, "seeds must be integers from 0 to 4294967295, got 4294967296"),
         ({"seed": 2**32 - 1, "seeds": 2}, "got 4294967295 to 4294967296"),
