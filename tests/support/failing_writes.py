@@ -26,7 +26,7 @@ class Countdown:
 
     def __init__(self) -> None:
         self.folder, self.number, self.calls = "", 0, 0
-        self.action: Callable[[], None] | None = None
+        self.action: Callable[[str | None], None] | None = None
         self._fsync = os.fsync
 
     def install(self) -> None:
@@ -38,21 +38,23 @@ class Countdown:
         if self.action is None or event not in OPERATIONS:
             return
         reads = event == "open" and not (args[2] or 0) & (os.O_WRONLY | os.O_RDWR)
-        if not reads and os.fspath(args[0] or "") and str(args[0]).startswith(self.folder):
-            self._count()
+        if not reads and str(args[0]).startswith(self.folder):
+            self._count(str(args[0]))
 
     def fsync(self, handle: int) -> None:
         if self.action is not None:
-            self._count()
+            self._count(None)
         self._fsync(handle)
 
-    def _count(self) -> None:
+    def _count(self, path: str | None) -> None:
         self.calls += 1
         if self.calls == self.number and self.action is not None:
-            self.action()
+            self.action(path)
 
     @contextmanager
-    def at_call(self, number: int, folder: str, action: Callable[[], None]) -> Iterator[None]:
+    def at_call(
+        self, number: int, folder: str, action: Callable[[str | None], None]
+    ) -> Iterator[None]:
         """Call `action` before the operation of this number."""
         self.folder, self.number, self.calls, self.action = folder, number, 0, action
         try:
@@ -64,14 +66,16 @@ class Countdown:
 COUNTDOWN = Countdown()
 
 
-def fail_with(code: int) -> Callable[[], None]:
-    def fail() -> None:
-        raise OSError(code, os.strerror(code))
+def fail_with(code: int) -> Callable[[str | None], None]:
+    def fail(path: str | None) -> None:
+        # `fsync` knows no name, and needs no permission.
+        number = errno.EIO if path is None and code == errno.EACCES else code
+        raise OSError(number, os.strerror(number), path)
 
     return fail
 
 
-def die() -> None:
+def die(path: str | None) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
