@@ -50,10 +50,7 @@ def render(
             f"{seconds}"
         )
     check_seeds(seed, episodes)
-    if path.suffix not in VIDEO_SUFFIXES:
-        raise SettingError(
-            f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
-        )
+    _check_suffix(path)
     task, variant = trusted_task(policy.card, policy.trusted)
     if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
@@ -71,6 +68,13 @@ def render(
     with _writing(path):
         write_video(path, frames, speed)
     return path
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in VIDEO_SUFFIXES:
+        raise SettingError(
+            f"cannot write a video as {path.name!r}: {nearest(path.suffix, VIDEO_SUFFIXES)}"
+        )
 
 
 def _require_writable(path: Path) -> None:
