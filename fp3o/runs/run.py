@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from fp3o.errors import escaped
 from fp3o.policy import Policy
 from fp3o.reports import report
 from fp3o.reports.data.record import RunRecord
@@ -71,14 +72,16 @@ class Run(RunRecord):
         return f"<table>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:
-        total = self.settings["steps"]
-        return {
+        steps = self.settings.get("steps")
+        total = "" if self.finished or type(steps) is not int else f" of {steps:,}"
+        facts = {
             "task": self.task,
             "algorithm": self.algorithm,
             "sharing": self.sharing,
-            "steps": f"{self.step:,}" if self.finished else f"{self.step:,} of {total:,}",
+            "steps": f"{self.step:,}{total}",
             "seeds": str(len(self.seeds)),
         }
+        return {name: escaped(text[:200]) for name, text in facts.items()}
 
     def _returns(self) -> dict[str, str]:
         """The return per seed of the final evaluation."""

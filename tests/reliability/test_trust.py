@@ -16,7 +16,11 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.cli.main import main
 from fp3o.cli.runs import _evaluation_table
 from fp3o.envs.toys.probe import PROBES
+from fp3o.experiments.framework.grid import Cell
+from fp3o.experiments.framework.run_grid import check_cell_folder, train_cell
 from fp3o.policy import TrustError
+from fp3o.runs.progress import make_display
+from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import require_trust_in_settings
 
 CANNOT_IMPORT = (f"policy python/{HELPER}:game", "gymnasium", "jaxmarl", "jumanji")
@@ -98,3 +102,29 @@ def test_tables_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["evaluate", "no\x1b[31mwhere[/]"]) == 2
     said = capsys.readouterr().err
     assert "\x1b" not in said and "no\\x1b[31mwhere[/]" in said
+
+
+def test_runs_are_shown_escaped(tmp_path: Path) -> None:
+    """The settings of a run are foreign text as well."""
+    settings = {"task": "x\x1b[2J" + "y" * 999, "algorithm": "\x07", "steps": "many"}
+    record = {"format": 2, "settings": settings, "algorithm": {"title": "a\x1b"}}
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    shown = repr(fp3o.Run.load(tmp_path))
+    assert shown.isprintable() and "x\\x1b[2J" in shown and len(shown) < 800 + len(str(tmp_path))
+
+
+def test_a_grid_imports_only_what_it_names(tmp_path: Path) -> None:
+    """The folder of a cell may name the code of the grid, no other."""
+    config = RunConfig().with_settings({"task": "probe/credit"})
+    cell = Cell("probe/credit", "full", "mappo", config)
+    folder = tmp_path / cell.label
+    folder.mkdir(parents=True)
+    for setting in ("sharing", "network", "task"):
+        settings = {**config.settings, setting: f"python:{HELPER}:game"}
+        record = {"format": 2, "settings": settings}
+        (folder / "config.json").write_text(json.dumps(record))
+        with pytest.raises(TrustError, match=HELPER):
+            check_cell_folder(cell, tmp_path)
+        with pytest.raises(TrustError, match=HELPER):
+            train_cell(config, folder, make_display("quiet"))
+        require_trust_in_settings(settings, False, folder, named=settings)
