@@ -37,7 +37,7 @@ def test_the_summary_of_training(
 
 def _renderable() -> Any:
     class Info:
-        variant, task_info = "", property(lambda self: self)
+        variant, task, task_info = "", "probe/credit", property(lambda self: self)
         renderable = staticmethod(lambda variant: True)
 
     return Info()

@@ -18,16 +18,16 @@ def test_videos_of_runs_are_part_of_the_page(tmp_path: Path) -> None:
     run = make(tmp_path / "run", plain=True)
     (run / "videos").mkdir()
     video = b"GIF89a" + bytes(range(256))
-    film = b"\0\0\0\x18ftypmp42" + bytes(range(250))
+    movie = b"\0\0\0\x18ftypmp42" + bytes(range(250))
     for name in ("b.gif", "videos/c.mp4", "videos/d.mp4", "videos/note.txt"):
-        (run / name).write_bytes(film if name.endswith("mp4") else video)
+        (run / name).write_bytes(movie if name.endswith("mp4") else video)
     (run / "a.gif").write_bytes(video + bytes(LARGEST_VIDEO))
     (run / "empty.gif").write_bytes(b"")
     text, page = written([run], tmp_path)
     code = base64.b64encode(video).decode()
     assert page.addresses.count(f"data:image/gif;base64,{code}") == 1
-    film_code = base64.b64encode(film).decode()
-    assert page.addresses.count(f"data:video/mp4;base64,{film_code}") == 1
+    movie_code = base64.b64encode(movie).decode()
+    assert page.addresses.count(f"data:video/mp4;base64,{movie_code}") == 1
     assert "img" in page.tags and "video" in page.tags and "Videos" in page.words
     named = page.words[page.words.index("Not embedded") :]
     assert str(run / "a.gif") in named and str(run / "videos" / "d.mp4") in named
@@ -50,7 +50,7 @@ def test_only_videos_of_the_run_are_embedded(tmp_path: Path) -> None:
     (run / "folder.gif").mkdir()
     assert videos_section(read_runs([run]), LARGEST_VIDEO) == []
     (run / "inside.gif").symlink_to(run / "real.gif")
-    (run / "real.gif").write_bytes(b"GIF89a film")
+    (run / "real.gif").write_bytes(b"GIF89a movie")
     assert "".join(videos_section(read_runs([run]), LARGEST_VIDEO)).count("base64") == 2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fp3o.errors import UserError
-from fp3o.reports.data.schema import Check, DamageError
+from fp3o.reports.data.schema import DamageError, ValueCheck
 
 LARGEST_JSON = 50_000_000
 """Bytes of the largest `config.json` or `results.json`."""
@@ -67,7 +67,7 @@ def read_bytes(path: Path) -> bytes:
         raise ReportError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def read_object(path: Path, check: Check) -> dict[str, Any]:
+def read_object(path: Path, check: ValueCheck) -> dict[str, Any]:
     """A JSON object that passes a check."""
     if path.stat().st_size > LARGEST_JSON:
         raise ReportError(f"{path} is damaged: it is larger than {LARGEST_JSON:,} bytes")
@@ -79,7 +79,7 @@ def read_object(path: Path, check: Check) -> dict[str, Any]:
     return content
 
 
-def check_content(path: Path, content: Any, check: Check) -> None:
+def check_content(path: Path, content: Any, check: ValueCheck) -> None:
     """Raise an error that names file and place if its content does not pass a check."""
     try:
         check(content, "")
@@ -87,7 +87,7 @@ def check_content(path: Path, content: Any, check: Check) -> None:
         raise ReportError(f"{path} is damaged: {error}") from error
 
 
-def read_lines(path: Path, check: Check) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def read_lines(path: Path, check: ValueCheck) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """The numbers and objects of a file of JSON lines; None for a line that is damaged.
 
     The last line of a run that is being written may be incomplete: it is left out.

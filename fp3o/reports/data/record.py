@@ -20,7 +20,7 @@ from fp3o.reports.data.files import (
     read_object,
     run_file,
 )
-from fp3o.reports.data.schema import CONFIG, LARGEST_NUMBER, METRICS_LINE, RESULTS, fields
+from fp3o.reports.data.schema import CONFIG, LARGEST_VALUE, METRICS_LINE, RESULTS, fields
 from fp3o.spec import FORMAT
 
 MetricLines = Mapping[int, Mapping[int, Mapping[str, Any]]]
@@ -233,7 +233,7 @@ def _numbers(value: Any, stage: int | None) -> list[float] | None:
 
 
 def _number(value: Any) -> float:
-    known = isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER
+    known = isinstance(value, int | float) and abs(value) <= LARGEST_VALUE
     return float(value) if known else math.nan
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from fp3o.errors import printable
 
-Check = Callable[[Any, str], None]
+ValueCheck = Callable[[Any, str], None]
 
 MOST_ENTRIES, MOST_CHARACTERS = 10_000, 100_000
 
-LARGEST_COUNT, LARGEST_NUMBER = 2**62, 1e100
+LARGEST_COUNT, LARGEST_VALUE = 2**62, 1e100
 """Beyond them, sums and squares are no numbers any more."""
 
 
@@ -31,8 +31,8 @@ def number(value: Any, where: str) -> None:
     """A number; one that is not finite counts as missing."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DamageError(where, "a number", value)
-    if LARGEST_NUMBER < abs(value) < math.inf:
-        raise DamageError(where, f"a number up to {LARGEST_NUMBER:g}", value)
+    if LARGEST_VALUE < abs(value) < math.inf:
+        raise DamageError(where, f"a number up to {LARGEST_VALUE:g}", value)
 
 
 def count(value: Any, where: str) -> None:
@@ -53,7 +53,7 @@ def flag(value: Any, where: str) -> None:
         raise DamageError(where, "true or false", value)
 
 
-def maybe(check: Check) -> Check:
+def maybe(check: ValueCheck) -> ValueCheck:
     """A value that may be null."""
 
     def checked(value: Any, where: str) -> None:
@@ -63,7 +63,7 @@ def maybe(check: Check) -> Check:
     return checked
 
 
-def one_of(check: Check, kind: type) -> Check:
+def one_of(check: ValueCheck, kind: type) -> ValueCheck:
     """A value of a Python type, or one that passes a check."""
 
     def checked(value: Any, where: str) -> None:
@@ -73,7 +73,7 @@ def one_of(check: Check, kind: type) -> Check:
     return checked
 
 
-def list_of(check: Check) -> Check:
+def list_of(check: ValueCheck) -> ValueCheck:
     """A list of such values."""
 
     def checked(value: Any, where: str) -> None:
@@ -85,7 +85,7 @@ def list_of(check: Check) -> Check:
     return checked
 
 
-def mapping_of(check: Check) -> Check:
+def mapping_of(check: ValueCheck) -> ValueCheck:
     """An object with such values under any names."""
 
     def checked(value: Any, where: str) -> None:
@@ -98,7 +98,7 @@ def mapping_of(check: Check) -> Check:
     return checked
 
 
-def fields(checks: Mapping[str, Check], required: Collection[str] = ()) -> Check:
+def fields(checks: Mapping[str, ValueCheck], required: Collection[str] = ()) -> ValueCheck:
     """An object with these entries, as far as they are there; some have to be."""
 
     def checked(value: Any, where: str) -> None:
