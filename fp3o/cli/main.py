@@ -78,7 +78,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
 
 
 def _no_platform(reason: str) -> str:
-    """What to do where JAX has no device of the platform that it was told to use."""
+    """What to do where JAX has no device of the platform that JAX_PLATFORMS names."""
     wanted = printable(repr(os.environ.get("JAX_PLATFORMS", "")), 60)
     return (
         f"JAX cannot use the platform JAX_PLATFORMS={wanted}: {printable(reason, 300)}. Unset "
