@@ -14,6 +14,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from fp3o.errors import printable
+
 OPTIONAL_PACKAGES = {
     "wandb": ("wandb", "logging to Weights & Biases"),
     "mlflow": ("mlflow", "logging to MLflow"),
@@ -70,7 +72,7 @@ def _isolated(name: str, check: Check, required: bool) -> list[Finding]:
 
 def _one_line(error: Exception) -> str:
     lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+    return printable(f"{type(error).__name__}: {lines[0] if lines else 'no message'}", 300)
 
 
 def _python() -> list[Finding]:
@@ -89,7 +91,11 @@ def _required_packages() -> list[Finding]:
 
 
 def _device() -> list[Finding]:
-    fix = "unset JAX_PLATFORMS, or install the jax wheel for your accelerator (jax[cuda12])"
+    wanted = os.environ.get("JAX_PLATFORMS")
+    unset = (
+        f"unset JAX_PLATFORMS (it is {printable(wanted, 40)})" if wanted else "set no JAX_PLATFORMS"
+    )
+    fix = f"{unset}, or install the jax wheel for your accelerator (jax[cuda12])"
     try:
         import jax
 
@@ -102,10 +108,21 @@ def _device() -> list[Finding]:
     return [Finding("device", not unused, False, name, fix if unused else "")]
 
 
+def _has_device() -> bool:
+    import jax
+
+    try:
+        return bool(jax.devices())
+    except RuntimeError:
+        return False
+
+
 def _tasks() -> list[Finding]:
     """Step the first task of every family once; pure JAX tasks are only traced."""
     from fp3o.envs.registry import families, get_task
 
+    if not _has_device():
+        return [Finding("tasks", False, True, "not tested, because JAX has no device")]
     findings, working = [], []
     for family in families().values():
         for name in family.listed[:1]:

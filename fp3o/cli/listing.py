@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from fp3o.algorithms.table import ALGORITHMS
@@ -59,9 +60,9 @@ def listing_tables() -> list[Table]:
     algorithms = {name: row.summary for name, row in ALGORITHMS.items()}
     return [
         _table("tasks", {name: _task_text(task) for name, task in data["tasks"].items()}),
-        _table("algorithms (--algorithm NAME, or NAME:field=value)", algorithms),
-        _table("parameter sharing (--sharing NAME)", data["sharings"]),
-        _table("experiments (fp3o experiment NAME)", data["experiments"]),
+        _table("algorithms (--algorithm NAME, or NAME:field=value)", _escaped(algorithms)),
+        _table("parameter sharing (--sharing NAME)", _escaped(data["sharings"])),
+        _table("experiments (fp3o experiment NAME)", _escaped(data["experiments"])),
     ]
 
 
@@ -71,7 +72,12 @@ def _task_text(task: Mapping[str, Any]) -> str:
         facts.append(f"variants {', '.join(task['variants'])}")
     if task["presets"]:
         facts.append(f"presets {', '.join(task['presets'])}")
-    return f"{task['summary']}\n[dim]{' · '.join(facts)}[/]"
+    return f"{escape(task['summary'])}\n[dim]{escape(' · '.join(facts))}[/]"
+
+
+def _escaped(texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts without markup: custom components have their own."""
+    return {name: escape(text) for name, text in texts.items()}
 
 
 def _table(title: str, texts: Mapping[str, str]) -> Table:
@@ -81,5 +87,5 @@ def _table(title: str, texts: Mapping[str, str]) -> Table:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, text in texts.items():
-        table.add_row(name, text)
+        table.add_row(escape(name), text)
     return table

@@ -22,7 +22,7 @@ from fp3o.cli.runs import (
     resume_command,
 )
 from fp3o.cli.train import train_command
-from fp3o.errors import SettingError, UserError, escaped, nearest
+from fp3o.errors import SettingError, UserError, escaped, nearest, printable
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -69,7 +69,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_command(name: str, arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         raise SettingError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
-    return COMMANDS[name](arguments) or 0
+    try:
+        return COMMANDS[name](arguments) or 0
+    except RuntimeError as error:
+        if "Unable to initialize backend" not in str(error):
+            raise
+        raise SettingError(_no_platform(str(error))) from error
+
+
+def _no_platform(reason: str) -> str:
+    """What to do where JAX has no device of the platform that JAX_PLATFORMS names."""
+    wanted = printable(repr(os.environ.get("JAX_PLATFORMS", "")), 60)
+    return (
+        f"JAX cannot use the platform JAX_PLATFORMS={wanted}: {printable(reason, 300)}. Unset "
+        "JAX_PLATFORMS to let JAX choose, or set it to cpu, which is always there; `fp3o doctor` "
+        "shows what is installed"
+    )
 
 
 def _enable_compilation_cache() -> None:

@@ -78,5 +78,5 @@ def conclude(run: Any, quiet: bool) -> int:
         trust = " --trust" if imports_code(run.config.task) else ""
         lines["video"] = f"fp3o render {run.path} --out episode.gif{trust}"
     for name, text in lines.items():
-        console.print(f"{name:8} {text}", highlight=False, soft_wrap=True)
+        console.print(f"{name:8} {text}", markup=False, highlight=False, soft_wrap=True)
     return 0

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fp3o.reports.data.files import ReportError, writing
 from fp3o.reports.data.labels import read_runs
-from fp3o.reports.data.record import ReportError, RunRecord
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import scores_by_task
 from fp3o.reports.terminal import summary_table, summary_text
 
@@ -43,12 +44,14 @@ def report(
         empty = ", ".join(str(run.path) for run in runs)
         raise ReportError(f"nothing to report: no return has been logged yet ({empty})")
     out = Path(out) / "report.html" if Path(out).is_dir() else Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.parent / "figures" if figures is None else Path(figures or ".")
 
     def save(figure: "Figure", name: str) -> None:
-        save_figure(figure, folder / name)
+        with writing(folder):
+            save_figure(figure, folder / name)
 
-    text = run_page(runs, tasks, None if figures is False else save)
-    out.write_text(text, encoding="utf-8")
+    with writing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        text = run_page(runs, tasks, None if figures is False else save)
+        out.write_text(text, encoding="utf-8")
     return out

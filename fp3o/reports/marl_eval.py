@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fp3o.reports.data.record import ReportError, RunRecord
+from fp3o.reports.data.files import ReportError, writing
+from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.timing import elapsed_seconds
 
 METRIC_KEYS = {"return": "return", "win_rate": "won"}
@@ -24,8 +25,10 @@ METRIC_KEYS = {"return": "return", "win_rate": "won"}
 def write_marl_eval(runs: Sequence[RunRecord], path: str | Path) -> Path:
     """Write runs in marl-eval's format to a file, or to `marl_eval.json` in a folder."""
     path = Path(path) / "marl_eval.json" if Path(path).is_dir() else Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(marl_eval(runs), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(marl_eval(runs), indent=2, allow_nan=False) + "\n"
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -1,12 +1,16 @@
 """Numbers and findings as text; only claims that the intervals support are made."""
 
 import math
+import unicodedata
 from collections.abc import Sequence
 
 from fp3o.reports.data.measures import WIN_RATE
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import BaselineScore, TaskScores
 from fp3o.reports.stats.intervals import Interval
+
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+"""Unicode categories of characters that cannot be seen but may act."""
 
 DASH = "–"
 """Placeholder for an unknown number."""
@@ -34,6 +38,18 @@ def number_text(value: float | int, spread: float = math.nan) -> str:
 def short(text: str, size: int) -> str:
     """A text of at most `size` characters."""
     return text if len(text) <= size else f"{text[: size - 1]}…"
+
+
+def visible(text: str) -> str:
+    """A text without control characters and marks of the direction of writing: as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode()
+        if unicodedata.category(char) in _UNSEEN and char not in "\n\t"
+        else char
+        for char in text
+    )
 
 
 def score_text(interval: Interval, unit: str = "") -> str:
@@ -79,7 +95,7 @@ def extra_text(run: RunRecord) -> str:
 def reason_text(error: str) -> str:
     """The last line of an error, which states the reason."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
-    return lines[-1] if lines else "unknown reason"
+    return short(visible(lines[-1]), 500) if lines else "unknown reason"
 
 
 def speed_text(run: RunRecord) -> str:

@@ -1,11 +1,12 @@
 """Loggers of metrics besides `metrics.jsonl`: TensorBoard, Weights & Biases, MLflow."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from fp3o.errors import MissingExtraError, SettingError, nearest
+from fp3o.errors import MissingExtraError, SettingError, UserError, nearest, printable
 
 
 @runtime_checkable
@@ -97,6 +98,63 @@ OPTIONAL_LOGGERS = ("wandb", "mlflow")
 """Loggers whose package, of the same name, is an optional dependency."""
 
 
+class LoggerError(UserError, RuntimeError):
+    """A logger that cannot be opened."""
+
+    def __init__(self, name: str, error: Exception):
+        hint = OPENING_HINTS.get(name, "check that the run directory is writable")
+        super().__init__(
+            f"the logger {name!r} cannot be opened: {_reason(error)}. {hint}, or choose another "
+            "with --loggers (none: metrics.jsonl only)"
+        )
+
+
+OPENING_HINTS = {
+    "wandb": "log in with `wandb login`, or set WANDB_MODE=offline",
+    "mlflow": "start its server, or set MLFLOW_TRACKING_URI to one that runs or to a folder",
+}
+"""What usually helps."""
+
+
+class SteadyLogger:
+    """A logger whose failure does not end a run: it is reported once and left out afterwards.
+
+    `metrics.jsonl` has every row all the same.
+    """
+
+    def __init__(self, name: str, logger: Logger):
+        self._name, self._logger = name, logger
+        self._failed = False
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write one row per seed."""
+        self._try(lambda: self._logger.write(rows))
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._try(self._logger.close)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        if self._failed:
+            return
+        try:
+            action()
+        except Exception as error:
+            self._failed = True
+            warnings.warn(
+                f"the logger {self._name!r} failed and is not used any more: {_reason(error)}; "
+                "metrics.jsonl has all metrics",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _reason(error: Exception) -> str:
+    """An error of another package in one line."""
+    lines = str(error).strip().splitlines()
+    return printable(f"{type(error).__name__}: {lines[0] if lines else 'no message'}", 300)
+
+
 def check_loggers(names: Iterable[str]) -> None:
     """Reject a logger that is unknown or whose package is not installed."""
     for name in names:
@@ -110,7 +168,15 @@ def open_loggers(
     names: Iterable[str], path: Path, settings: Mapping[str, Any], first_step: int
 ) -> list[Logger]:
     """Open loggers by name for a run that continues from `first_step`."""
-    return [LOGGERS[name](path, settings, first_step) for name in names if name != "none"]
+    opened = []
+    for name in names:
+        if name != "none":
+            try:
+                logger = LOGGERS[name](path, settings, first_step)
+            except Exception as error:
+                raise LoggerError(name, error) from error
+            opened.append(SteadyLogger(name, logger))
+    return opened
 
 
 def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

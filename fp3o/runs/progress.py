@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -155,7 +156,7 @@ class LiveDisplay(QuietDisplay):
     def waiting(self, text: str) -> Iterator[None]:
         """Show a spinner."""
         self.close()
-        with self._console.status(f"{text} ..."):
+        with self._console.status(escape(f"{text} ...")):
             yield
 
     def update(self, status: TrainingStatus) -> None:
@@ -181,11 +182,14 @@ def _status_panel(status: TrainingStatus) -> Panel:
         f"{count_text(status.rate)} steps/s",
         f"{duration_text(status.left)} left",
     )
-    numbers = (f"[dim]{name}[/] [bold]{value}[/]" for name, value in status.numbers.items())
+    numbers = (
+        f"[dim]{escape(name)}[/] [bold]{escape(value)}[/]" for name, value in status.numbers.items()
+    )
     body = Table.grid()
     body.add_row(top)
     body.add_row("  ".join(numbers))
-    return Panel(body, title=status.title, title_align="left", border_style="cyan", expand=False)
+    title = escape(status.title)
+    return Panel(body, title=title, title_align="left", border_style="cyan", expand=False)
 
 
 def make_display(style: DisplayStyle = "auto") -> Display:

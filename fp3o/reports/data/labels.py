@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fp3o.reports.data.record import ReportError, RunRecord
+from fp3o.errors import printable
+from fp3o.reports.data.files import ReportError
+from fp3o.reports.data.record import MOST_NAME, RunRecord
 from fp3o.sharing.schemes import SHARINGS
 
 
@@ -33,6 +35,7 @@ def label_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
         extra = ", ".join(f"{key}={run.settings.get(key)}" for key in keys)
         if len(same) > 1 and (not 1 <= len(keys) <= 2 or len(extra) > 40):
             extra = run.path.resolve().name
+        extra = printable(extra, MOST_NAME)
         labels.append(f"{label} · {extra}" if extra else label)
     return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from fp3o.errors import printable
+
 
 class Measure(NamedTuple):
     """A quantity measured per episode: its key in the files of a run and how it is displayed."""
@@ -60,5 +62,5 @@ MEASURES = {
 
 def find_measure(name: str) -> Measure:
     """A measure by its key; an unknown key becomes its own title."""
-    title = name.replace("_", " ")
+    title = printable(name, 60).replace("_", " ")
     return MEASURES.get(name) or Measure(name, title.capitalize(), title)

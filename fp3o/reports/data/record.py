@@ -1,7 +1,6 @@
 """A run directory as data: settings, metrics over training, final evaluation."""
 
 import itertools
-import json
 import math
 import re
 import warnings
@@ -13,18 +12,25 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fp3o.errors import UserError
+from fp3o.errors import UserError, printable
+from fp3o.reports.data.files import (
+    ReportError,
+    check_content,
+    read_lines,
+    read_object,
+    run_file,
+)
+from fp3o.reports.data.schema import CONFIG, LARGEST_VALUE, METRICS_LINE, RESULTS, fields
 from fp3o.spec import FORMAT
 
 MetricLines = Mapping[int, Mapping[int, Mapping[str, Any]]]
 """Seed -> iteration -> line of `metrics.jsonl`."""
 
 
+MOST_NAME = 100
+"""Characters of the longest name of a task, an algorithm or a sharing that is shown."""
+
 _Record = TypeVar("_Record", bound="RunRecord")
-
-
-class ReportError(UserError, ValueError):
-    """An error in reading or reporting runs; the message says why."""
 
 
 class Series(NamedTuple):
@@ -51,17 +57,16 @@ class RunRecord:
     def read(cls: type[_Record], path: str | Path) -> _Record:
         """Read a run directory, finished or not."""
         path = Path(path)
-        if not (path / "config.json").is_file():
+        if (config := run_file(path, "config.json")) is None:
             raise MissingRunError(path)
-        metadata = _read_json(path / "config.json")
-        if metadata.get("format") != FORMAT or not isinstance(metadata.get("settings"), dict):
-            raise ReportError(
-                f"{path / 'config.json'} has format {metadata.get('format')!r}, this version of "
-                f"fp3o reads format {FORMAT}; use the version that wrote the run, "
-                f"{metadata.get('versions', {}).get('fp3o', 'an earlier or later one')}"
-            )
-        results = _read_json(path / "results.json") if (path / "results.json").is_file() else {}
-        return cls(path, metadata, _read_metrics(path / "metrics.jsonl"), results)
+        metadata = read_object(config, fields({}))
+        if metadata.get("format") != FORMAT:
+            raise ReportError(_other_format(config, metadata))
+        check_content(config, metadata, CONFIG)
+        seeds = _known_seeds(metadata["settings"])
+        metrics, results = run_file(path, "metrics.jsonl"), run_file(path, "results.json")
+        lines = _read_metrics(metrics, seeds) if metrics else {}
+        return cls(path, metadata, lines, _read_results(results, seeds) if results else {})
 
     @property
     def finished(self) -> bool:
@@ -78,7 +83,7 @@ class RunRecord:
         """Name of the task, with its variant unless that is the default."""
         variant = self.settings.get("variant")
         suffix = "" if variant in (None, "", "default") else f" ({variant})"
-        return str(self.settings.get("task", "?")) + suffix
+        return _name(str(self.settings.get("task", "?")) + suffix)
 
     @property
     def algorithm_row(self) -> Mapping[str, Any]:
@@ -89,13 +94,13 @@ class RunRecord:
     def algorithm_title(self) -> str:
         """Title of the algorithm without changed fields."""
         name = str(self.settings.get("algorithm", "?"))
-        return str(self.algorithm_row.get("title") or self.algorithm_row.get("name") or name)
+        return _name(self.algorithm_row.get("title") or self.algorithm_row.get("name") or name)
 
     @property
     def algorithm(self) -> str:
         """Title of the algorithm, with changed fields in brackets."""
         changes = str(self.algorithm_row.get("changes") or "").replace(",", ", ")
-        return f"{self.algorithm_title} ({changes})" if changes else self.algorithm_title
+        return _name(f"{self.algorithm_title} ({changes})" if changes else self.algorithm_title)
 
     @property
     def colour(self) -> tuple[str, str] | None:
@@ -114,7 +119,7 @@ class RunRecord:
         """Title of the sharing scheme, or a short form of its map."""
         value = self.settings.get("sharing", "?")
         if isinstance(value, str):
-            return str(self.metadata.get("sharing_title") or value.replace("_", " "))
+            return _name(self.metadata.get("sharing_title") or value.replace("_", " "))
         flat = isinstance(value, list) and all(isinstance(group, int) for group in value)
         return f"map {'-'.join(map(str, value))}" if flat and len(value) <= 8 else "custom map"
 
@@ -160,30 +165,42 @@ def _not_a_run(path: Path) -> str:
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ReportError(f"{path} is damaged: {error}") from error
-    if not isinstance(content, dict):
-        raise ReportError(f"{path} is damaged: it is not a JSON object")
-    return content
+def _other_format(path: Path, metadata: Mapping[str, Any]) -> str:
+    versions = metadata.get("versions")
+    version = versions.get("fp3o") if isinstance(versions, dict) else None
+    return (
+        f"{path} has format {printable(repr(metadata.get('format')), 40)}, this version of fp3o "
+        f"reads format {FORMAT}; use the version that wrote the run, "
+        f"{printable(str(version or 'an earlier or later one'), 40)}"
+    )
 
 
-def _read_metrics(path: Path) -> dict[int, dict[int, dict[str, Any]]]:
+def _known_seeds(settings: Mapping[str, Any]) -> range | None:
+    """The seeds of a run; None if its settings do not say."""
+    first = settings.get("seed", 0)
+    return range(first, first + settings["seeds"]) if "seeds" in settings else None
+
+
+def _read_results(path: Path, seeds: range | None) -> dict[str, Any]:
+    results = read_object(path, RESULTS)
+    for name in ("last", "best"):
+        for k, row in enumerate(results.get(name, [])):
+            if seeds is not None and row["seed"] not in seeds:
+                raise ReportError(
+                    f"{path} is damaged: {name}[{k}].seed is {row['seed']}, the seeds of the run "
+                    f"are {seeds.start} to {seeds.stop - 1}"
+                )
+    return results
+
+
+def _read_metrics(path: Path, seeds: range | None) -> dict[int, dict[int, dict[str, Any]]]:
     """Lines by seed and iteration; a later line replaces an earlier one (a resumed run)."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []
     metrics: dict[int, dict[int, dict[str, Any]]] = {}
-    for number, text in enumerate(lines, 1):
-        try:
-            line = json.loads(text)
-            seed, iteration, _ = (int(line[name]) for name in ("seed", "iteration", "step"))
-        except (ValueError, TypeError, KeyError):
-            # The last line of a run that is being written may be incomplete.
-            if text.strip() and number < len(lines):
-                warnings.warn(f"{path}, line {number} cannot be read: skipped", stacklevel=2)
-            continue
-        metrics.setdefault(seed, {})[iteration] = line
+    for number, line in read_lines(path, METRICS_LINE):
+        if line is None or (seeds is not None and line["seed"] not in seeds):
+            warnings.warn(f"{path}, line {number} cannot be read: skipped", stacklevel=2)
+        else:
+            metrics.setdefault(line["seed"], {})[line["iteration"]] = line
     return metrics
 
 
@@ -216,4 +233,10 @@ def _numbers(value: Any, stage: int | None) -> list[float] | None:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
+    known = isinstance(value, int | float) and abs(value) <= LARGEST_VALUE
+    return float(value) if known else math.nan
+
+
+def _name(value: Any) -> str:
+    """A name from a file as it is shown: one line of limited length."""
+    return printable(str(value), MOST_NAME)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fp3o.errors import printable
 from fp3o.reports.data.measures import MEASURES, RETURN, Measure, find_measure
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.stats.intervals import Interval, iqm_interval, mean_interval
@@ -168,11 +169,12 @@ def _baselines(runs: Sequence[RunRecord], measure: Measure) -> list[BaselineScor
             if not isinstance(row, Mapping) or not np.isfinite(value := measure.value(row)):
                 continue
             episodes = int(row.get("episodes") or 0)
-            title, summary = str(row.get("title") or name), str(row.get("summary") or "")
+            title = printable(row.get("title") or name, 60)
+            summary = printable(row.get("summary") or "", 300)
             error = measure.standard_error(row, episodes)
-            new = BaselineScore(str(name), title, summary, value, error, episodes)
-            if name not in known or new.episodes > known[name].episodes:
-                known[name] = new
+            new = BaselineScore(printable(name, 60), title, summary, value, error, episodes)
+            if new.name not in known or new.episodes > known[new.name].episodes:
+                known[new.name] = new
     return sorted(known.values(), key=lambda baseline: baseline.value)
 
 

@@ -1,7 +1,10 @@
 """Training time of a run from `timing.jsonl`, over all processes that trained it."""
 
-import json
+import math
 from pathlib import Path
+
+from fp3o.reports.data.files import read_lines, run_file
+from fp3o.reports.data.schema import TIMING_LINE
 
 
 def elapsed_seconds(run: Path) -> dict[int, float]:
@@ -10,14 +13,12 @@ def elapsed_seconds(run: Path) -> dict[int, float]:
     Every process counts its seconds from zero. A step or a time that does not increase marks the
     first line of another process. Seeds train together: this is the time of all of them.
     """
-    path = run / "timing.jsonl"
+    path = run_file(run, "timing.jsonl")
     finished, last, elapsed = 0.0, (0, 0.0), {}
-    for text in path.read_text().splitlines() if path.is_file() else []:
-        try:
-            line = json.loads(text)
-            now = int(line["step"]), float(line["seconds"])
-        except (ValueError, TypeError, KeyError):  # the last line of a run may be incomplete
-            continue
+    for _, line in read_lines(path, TIMING_LINE) if path else ():
+        if line is None or not math.isfinite(line["seconds"]):
+            continue  # damaged: times are for information only
+        now = line["step"], float(line["seconds"])
         if now[0] <= last[0] or now[1] < last[1]:
             finished += last[1]
         elapsed[now[0]], last = finished + now[1], now

@@ -8,6 +8,7 @@ writes `report.html`, `results.md`, `tables.tex` and `figures/`.
 from collections.abc import Sequence
 from pathlib import Path
 
+from fp3o.reports.data.files import writing
 from fp3o.reports.data.labels import label_runs
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.scores import scores_by_task
@@ -29,6 +30,9 @@ from fp3o.reports.pages.run_page import (
 )
 from fp3o.reports.phrasing import reason_text
 
+LONGEST_ERROR = 20_000
+"""Characters of an error that are shown, from its end."""
+
 
 def write_experiment_page(report: ExperimentReport, folder: Path) -> Path:
     """Write all pages and figures of an experiment and return the path of the HTML page.
@@ -40,13 +44,14 @@ def write_experiment_page(report: ExperimentReport, folder: Path) -> Path:
     for figure in report.figures:
         if not figure.name or Path(figure.name).name != figure.name:
             raise ValueError(f"{figure.name!r} is not a valid file name for a figure")
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in report.figures:
-        save_figure(figure.figure, folder / "figures" / figure.name)
     texts = {"results.md": markdown_page(report), "tables.tex": latex_tables(report)}
     texts["report.html"] = experiment_page(report)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for figure in report.figures:
+            save_figure(figure.figure, folder / "figures" / figure.name)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
     return folder / "report.html"
 
 
@@ -105,7 +110,7 @@ def _failures(failures: Sequence[Failure]) -> list[Html]:
 def _failure(failure: Failure) -> Html:
     """The reason in one line; a longer error is collapsed behind a heading."""
     reason = reason_text(failure.error)
-    full = [details("full error", tag("pre", failure.error))]
+    full = [details("full error", tag("pre", failure.error[-LONGEST_ERROR:]))]
     shown = full if failure.error.strip() != reason else []
     return tag("li", tag("b", failure.label), tag("pre", reason), *shown)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from fp3o.reports.experiment_report import ExperimentReport, ResultTable
 from fp3o.reports.pages.inline import format_inline
+from fp3o.reports.phrasing import visible
 
 ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -29,15 +30,19 @@ _HEAD = """% Tables of the experiment {name}: {title}
 def latex_tables(report: ExperimentReport) -> str:
     """All tables of an experiment, each in an environment with caption and label."""
     texts = (report.name, report.title, report.command)
-    name, title, command = (" ".join(text.split()) for text in texts)
+    name, title, command = (visible(" ".join(text.split())) for text in texts)
     head = _HEAD.format(name=name, title=title, command=command)
-    parts = [_table(table, f"tab:{name}-{k}") for k, table in enumerate(report.tables, 1)]
+    parts = [
+        _table(table, f"tab:{re.sub('[^a-zA-Z0-9:.-]+', '-', name)}-{k}")
+        for k, table in enumerate(report.tables, 1)
+    ]
     return "\n".join([head, *parts])
 
 
 def escape_latex(text: str) -> str:
     """Text that LaTeX prints literally; a minus sign before a number becomes a math minus."""
-    return "".join(ESCAPES.get(char, char) for char in re.sub(r"(?<![\w.)])-(?=[\d.])", "−", text))
+    signed = re.sub(r"(?<![\w.)])-(?=[\d.])", "−", visible(text))
+    return "".join(ESCAPES.get(char, char) for char in signed)
 
 
 _STYLES = {

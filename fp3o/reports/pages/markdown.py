@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 from fp3o.reports.experiment_report import ExperimentReport, ResultTable
 from fp3o.reports.pages.inline import format_inline, inline_spans
-from fp3o.reports.phrasing import reason_text
+from fp3o.reports.phrasing import reason_text, visible
 
-_SPECIAL = re.compile(r"[\\`*|]|\[|\]|(?<![^\W_])_|_(?![^\W_])")
+_SPECIAL = re.compile(r"[\\`*|~]|\[|\]|(?<![^\W_])_|_(?![^\W_])")
 """Characters that Markdown may read as markup; an underscore inside a name is not one."""
 
 
@@ -29,7 +29,7 @@ def markdown_page(report: ExperimentReport) -> str:
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown shows literally."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(lambda char: f"\\{char[0]}", text)
 
 
@@ -42,7 +42,7 @@ _STYLES = {
     "plain": escape_markdown,
     "bold": lambda text: f"**{escape_markdown(text)}**",
     # In a table, a bar ends a cell even inside code.
-    "code": lambda text: f"`{text}`" if "|" not in text else escape_markdown(text),
+    "code": lambda text: f"`{visible(text)}`" if "|" not in text else escape_markdown(text),
 }
 
 
@@ -92,7 +92,7 @@ def _figures(report: ExperimentReport) -> Iterator[str]:
 def _command(report: ExperimentReport) -> Iterator[str]:
     """The command that reproduces the experiment, and the machines it ran on."""
     yield "## Reproduce"
-    yield f"```sh\n{report.command}\n```"
+    yield f"```sh\n{visible(' '.join(report.command.split()))}\n```"
     lines = {"Scale": report.scale, "Machines": report.machines}
     items = [f"- {name}: {inline_markdown(text)}" for name, text in lines.items() if text]
     if items:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from fp3o.reports.figures.canvas import figure_style
 from fp3o.reports.figures.style import VARIABLES
+from fp3o.reports.phrasing import visible
 
 
 class Html(str):
@@ -21,7 +22,7 @@ class Html(str):
 def tag(name: str, *children: str, **attributes: str) -> Html:
     """An element; a trailing underscore in an attribute avoids Python keywords (`class_`)."""
     text = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible(value))}"'
         for key, value in attributes.items()
         if value
     )
@@ -30,7 +31,7 @@ def tag(name: str, *children: str, **attributes: str) -> Html:
 
 def join_html(*children: str) -> Html:
     """Concatenate pieces, escaping those that are not HTML."""
-    return Html("".join(x if isinstance(x, Html) else html.escape(x) for x in children))
+    return Html("".join(x if isinstance(x, Html) else html.escape(visible(x)) for x in children))
 
 
 def html_table(
@@ -86,7 +87,7 @@ def inline_svg(figure: Figure, description: str) -> Html:
     for colour, variable in VARIABLES.items():
         body = body.replace(f": {colour}", f": var({variable})")
     frame = box[0] if box else ""
-    return Html(f'<svg {frame} role="img" aria-label="{html.escape(description)}">{body}')
+    return Html(f'<svg {frame} role="img" aria-label="{html.escape(visible(description))}">{body}')
 
 
 def _short_path(path: re.Match[str]) -> str:

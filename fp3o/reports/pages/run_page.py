@@ -1,5 +1,6 @@
 """The HTML page about one or more runs."""
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,10 +12,13 @@ from fp3o.reports.pages.document import Chapter, html_document
 from fp3o.reports.pages.markup import Html, details, html_table, tag
 from fp3o.reports.pages.results import MOST_RUNS, diagnostics_section, file_name, task_results
 from fp3o.reports.pages.videos import videos_section
-from fp3o.reports.phrasing import count_text, finding, interval_text, number_text
+from fp3o.reports.phrasing import count_text, finding, interval_text, number_text, short
 
 VIDEO_BYTES = {True: 8_000_000, False: 4_000_000}
 """Maximum total size of videos on a page, in bytes: for few runs, and for many."""
+
+MOST_TEXT = 500
+"""Characters of the longest value of a setting that is shown."""
 
 
 def run_page(
@@ -123,9 +127,11 @@ def settings_section(runs: Sequence[RunRecord]) -> list[Html]:
             rows.append([run.label, *cells])
         columns = range(len(different) + 1)
         content += [tag("h3", "Different settings")]
-        content += [html_table(["run", *different], rows, text_columns=columns)]
+        content += [
+            html_table(["run", *(short(x, 80) for x in different)], rows, text_columns=columns)
+        ]
     same = [
-        [key, _setting_text(value)]
+        [short(key, 80), _setting_text(value)]
         for key, value in runs[0].settings.items()
         if key not in different
     ]
@@ -135,7 +141,8 @@ def settings_section(runs: Sequence[RunRecord]) -> list[Html]:
 
 def _setting_text(value: object) -> str:
     """A value as written on the command line."""
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    text = str(value)
+    return text.lower() if value is None or isinstance(value, bool) else short(text, MOST_TEXT)
 
 
 def provenance_section(runs: Sequence[RunRecord]) -> list[Html]:
@@ -147,8 +154,9 @@ def provenance_section(runs: Sequence[RunRecord]) -> list[Html]:
 
 def _provenance(run: RunRecord, with_task: bool, opened: bool) -> Html:
     metadata, title = run.metadata, run.label + (f" on {run.task}" if with_task else "")
-    versions = ", ".join(f"{k} {v}" for k, v in (metadata.get("versions") or {}).items())
-    seconds = (run.results.get("seconds") or {}).items()
+    pairs = itertools.islice((metadata.get("versions") or {}).items(), 50)
+    versions = ", ".join(f"{short(k, 40)} {short(v, 40)}" for k, v in pairs)
+    seconds = itertools.islice((run.results.get("seconds") or {}).items(), 50)
     rows = {
         "folder": str(run.path),
         "started": str(metadata.get("created", "?")),
@@ -156,9 +164,9 @@ def _provenance(run: RunRecord, with_task: bool, opened: bool) -> Html:
         "versions": versions,
         "device": str(metadata.get("device", "?")),
         "seconds": ", ".join(
-            f"{k} {number_text(v)}" for k, v in seconds if isinstance(v, int | float)
+            f"{short(k, 40)} {number_text(v)}" for k, v in seconds if isinstance(v, int | float)
         ),
     }
-    command = tag("pre", str(metadata.get("command", "?")))
-    lines = [[name, value] for name, value in rows.items() if value]
+    command = tag("pre", short(str(metadata.get("command", "?")), 10 * MOST_TEXT))
+    lines = [[name, short(value, 10 * MOST_TEXT)] for name, value in rows.items() if value]
     return details(title, command, html_table(["", ""], lines, text_columns=(0, 1)), opened=opened)

@@ -1,24 +1,41 @@
 """Videos in run directories; small ones are embedded in the page."""
 
 import base64
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from fp3o.reports.data.files import ReportError, run_file
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.pages.markup import Html, join_html, tag
 
-VIDEO_TYPES = {".gif": "image/gif", ".mp4": "video/mp4"}
-"""Suffix of a file -> its media type."""
+VIDEO_TYPES = {".gif": ("image/gif", rb"GIF8[79]a"), ".mp4": ("video/mp4", rb".{4}ftyp")}
+"""Suffix of a file -> its media type, and the bytes with which such a file begins."""
 
 PER_RUN, LARGEST_VIDEO = 2, 4_000_000
 """Maximum number of embedded videos per run, and maximum size of one in bytes."""
 
 
 def run_videos(run: RunRecord) -> list[Path]:
-    """The videos in a run directory and in its folder `videos`, by name."""
+    """The videos in a run directory and in its folder `videos`, by name.
+
+    A report is made to be shown to others: a file that is something else, or lies elsewhere, is
+    left out.
+    """
     paths = [*run.path.glob("*"), *run.path.glob("videos/*")]
-    videos = [path for path in paths if path.suffix.lower() in VIDEO_TYPES and path.is_file()]
-    return sorted(path for path in videos if path.stat().st_size)
+    return sorted(path for path in paths if _is_video(run.path, path))
+
+
+def _is_video(run: Path, path: Path) -> bool:
+    """Whether a path is a regular file of the run with the content that its suffix says."""
+    _, beginning = VIDEO_TYPES.get(path.suffix.lower(), ("", None))
+    try:
+        if beginning is None or run_file(run, str(path.relative_to(run))) is None:
+            return False
+        with path.open("rb") as file:
+            return re.match(beginning, file.read(16), re.DOTALL) is not None
+    except (ReportError, OSError):
+        return False
 
 
 def videos_section(runs: Sequence[RunRecord], max_bytes: int) -> list[Html]:
@@ -40,7 +57,7 @@ def videos_section(runs: Sequence[RunRecord], max_bytes: int) -> list[Html]:
 
 
 def _video(run: RunRecord, path: Path) -> Html:
-    media_type = VIDEO_TYPES[path.suffix.lower()]
+    media_type, _ = VIDEO_TYPES[path.suffix.lower()]
     address = f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}"
     text = f"{run.label} on {run.task}"
     if media_type.startswith("image"):
