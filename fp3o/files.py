@@ -63,3 +63,14 @@ def parse_document(text: bytes) -> dict[str, Any]:
     if CHECKSUM in document and document[CHECKSUM] != document_checksum(document):
         raise DamagedFileError("is damaged or was edited: its checksum does not match its content")
     return document
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the names in a directory, to disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open directories; renames there are durable enough
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

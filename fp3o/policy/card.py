@@ -1,21 +1,18 @@
 """The card of a policy: the content of `policy.json`, and the arrays that belong to it."""
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fp3o.files import with_checksum
 from fp3o.policy.schema import PolicyError, dump_json, quote, to_plain
 from fp3o.sharing.maps import Sharing
 from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
 
 CARD, WEIGHTS = "policy.json", "weights.safetensors"
 """The files of a policy folder."""
-
-DIGEST = "sha256"
-"""Key of the checksum of all other keys of `policy.json`."""
 
 
 @dataclass(frozen=True)
@@ -116,21 +113,13 @@ class Card:
             "provenance": self.provenance,
             "weights": {"file": WEIGHTS, **weights_digest(weights)},
         }
-        document = to_plain(document)
-        return dump_json({**document, DIGEST: card_digest(document)})
+        return dump_json(with_checksum(to_plain(document)))
 
     def _custom_network(self) -> dict[str, Any]:
         if self.network_class is None:
             return {}
         arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
         return {"network_class": self.network_class, "arrays": arrays}
-
-
-def card_digest(document: Mapping[str, Any]) -> str:
-    """Checksum of the content of `policy.json`, whatever its order of keys and its spaces."""
-    content = {name: value for name, value in document.items() if name != DIGEST}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def weights_digest(weights: bytes) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from fp3o.errors import escaped, nearest
+from fp3o.files import read_regular
 from fp3o.policy.card import CARD, WEIGHTS, Card, weights_digest
 from fp3o.policy.format1 import old_array_name
 from fp3o.policy.read_card import read_card
@@ -125,19 +125,10 @@ def _check_header(text: bytes, card: Card, names: Mapping[str, str]) -> None:
 
 def _read(path: Path, most: int) -> bytes:
     """The content of a regular file; links, pipes and larger files are rejected unread."""
-    if path.is_symlink():
-        raise PolicyError("is a symbolic link; a policy folder holds regular files")
-    if not path.exists():
-        raise PolicyError("is missing")
-    # Opening a pipe would wait for a writer, and a link may take the file's place meanwhile.
-    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")]
-    with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise PolicyError("is not a regular file")
-        if info.st_size > most:
-            raise PolicyError(f"has {info.st_size} bytes, at most {most} are allowed")
-        return file.read(info.st_size)
+    try:
+        return read_regular(path, most)
+    except FileNotFoundError:
+        raise PolicyError("is missing") from None
 
 
 def find_policy(path: Path, which: str, seed: int | None) -> Path:

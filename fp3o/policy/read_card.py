@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fp3o.policy.card import DIGEST, WEIGHTS, Card, card_digest
+from fp3o.files import CHECKSUM, document_checksum
+from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
@@ -85,14 +86,14 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
     if version == 1:
         document = upgrade_document(document)
     # Policies of the first versions with format 2 have no checksum of the card.
-    sealed = isinstance(document, dict) and version == FORMAT and DIGEST in document
-    seal = document.pop(DIGEST) if sealed else None
+    has_checksum = isinstance(document, dict) and version == FORMAT and CHECKSUM in document
+    checksum = document.pop(CHECKSUM) if has_checksum else None
     network = document.get("network") if isinstance(document, dict) else None
     custom = isinstance(network, dict) and "network_class" in network
     schema = SCHEMA | {"network": CUSTOM_NETWORK if custom else NETWORK}
     card = _make_card(facts := check_value(document, schema, "policy"), custom)
     _check_sizes(card)
-    if sealed and seal != card_digest(document):
+    if has_checksum and checksum != document_checksum(document):
         raise PolicyError("was changed after it was written: its checksum differs")
     return card, {**facts["weights"], "format": version}
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from fp3o.files import flush
 from fp3o.policy.card import CARD, WEIGHTS
 from fp3o.policy.schema import PolicyError
 
@@ -47,9 +48,9 @@ def replace_folder(files: Mapping[str, bytes], target: Path) -> None:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            _sync(new)
+            flush(new)
             _swap(new, target)
-            _sync(target.parent)
+            flush(target.parent)
     finally:
         _remove(new)
     for folder in leftovers(target):
@@ -157,12 +158,3 @@ def _remove(folder: Path) -> None:
         for name in (CARD, WEIGHTS):
             (folder / name).unlink(missing_ok=True)
         folder.rmdir()
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Atomic file writes that survive a crash."""
+"""Writes that survive a crash, and errors of the disk."""
 
 import errno
 import os
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fp3o.errors import UserError
+from fp3o.files import flush
 
 PART = ".part"
 """End of the names of files that are being written; they begin with a dot."""
@@ -54,12 +55,13 @@ def write_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def flush(path: Path) -> None:
-    """Flush a file, or the names in a directory, to disk."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open directories; renames there are durable enough
-    handle = os.open(path, os.O_RDONLY)
+def make_writable(path: Path) -> None:
+    """Create a directory, or raise if it cannot be written to."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PermissionError(13, "permission denied")
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {path}: {error.strerror}. Choose another directory with --out"
+        ) from error

@@ -23,8 +23,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fp3o.files import CHECKSUM, DamagedFileError, parse_document, read_regular, with_checksum
-from fp3o.runs.atomic import PART, RunError, flush, write_atomically, write_errors
+from fp3o.files import (
+    CHECKSUM,
+    DamagedFileError,
+    flush,
+    parse_document,
+    read_regular,
+    with_checksum,
+)
+from fp3o.runs.atomic import PART, RunError, make_writable, write_atomically, write_errors
 from fp3o.runs.checkpoint_files import (
     START_OVER,
     Checkpoint,
@@ -67,7 +74,7 @@ class RunDirectory:
 
     def create(self) -> None:
         """Create and lock a new directory; one that is not empty is rejected."""
-        _make_writable(self.path)
+        make_writable(self.path)
         self._refuse_contents()
         self.lock()
         try:
@@ -227,17 +234,6 @@ class RunDirectory:
 
 ASIDE = "before-restart-"
 """Beginning of the names of folders with the files of a run that was started over."""
-
-
-def _make_writable(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise PermissionError(13, "permission denied")
-    except OSError as error:
-        raise RunError(
-            f"cannot write to {path}: {error.strerror}. Choose another directory with --out"
-        ) from error
 
 
 def _no_run(path: Path, name: str) -> str:

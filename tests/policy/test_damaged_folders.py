@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from fp3o.files import CHECKSUM, document_checksum
 from fp3o.policy import Policy, PolicyError
-from fp3o.policy.card import CARD, DIGEST, WEIGHTS, card_digest, weights_digest
+from fp3o.policy.card import CARD, WEIGHTS, weights_digest
 
 
 def card_with(*keys: str | int, value: Any, seal: bool = True) -> Callable[[Path], None]:
@@ -26,7 +27,7 @@ def card_with(*keys: str | int, value: Any, seal: bool = True) -> Callable[[Path
             entry = entry[key]
         entry[keys[-1]] = value
         if seal:
-            document[DIGEST] = card_digest(document)
+            document[CHECKSUM] = document_checksum(document)
         (folder / CARD).write_text(json.dumps(document))
 
     return change
@@ -124,7 +125,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
         card_with("normalisers", "input", "epsilon", value=0.5, seal=False),
         "policy.json: was changed after it was written: its checksum differs",
     ),
-    "no checksum": (card_with(DIGEST, value=None, seal=False), "its checksum differs"),
+    "no checksum": (card_with(CHECKSUM, value=None, seal=False), "its checksum differs"),
     "checksum of format 1": (card_with("format", value=1, seal=False), "unknown key"),
     "large card": (longer(CARD, 2**33), "8589934592 bytes, at most 1048576"),
     "format": (card_with("format", value=3), "has the format 3, this version of fp3o reads"),

@@ -16,8 +16,9 @@ from small_policies import make_actor
 
 from fp3o.cli.main import main
 from fp3o.errors import UserError
+from fp3o.files import CHECKSUM
 from fp3o.policy import Policy, PolicyError, replace
-from fp3o.policy.card import CARD, DIGEST, WEIGHTS
+from fp3o.policy.card import CARD, WEIGHTS
 from fp3o.policy.export import write_policy
 from fp3o.policy.files import MAX_CARD_BYTES
 from fp3o.policy.read_card import read_card
@@ -125,11 +126,13 @@ def test_only_our_leftovers_are_removed(folder: Path) -> None:
 def test_a_card_without_checksum_still_loads(folder: Path) -> None:
     """As the first versions of format 2 wrote it; saving it again adds the checksum."""
     document = json.loads((folder / CARD).read_text())
-    assert document.pop(DIGEST)
+    assert document.pop(CHECKSUM)
     (folder / CARD).write_text(json.dumps(document))
     policy = Policy.load(folder)
     saved = policy.save(folder.parent / "again")
-    assert json.loads((saved / CARD).read_text())[DIGEST] and Policy.load(saved).card == policy.card
+    assert (
+        json.loads((saved / CARD).read_text())[CHECKSUM] and Policy.load(saved).card == policy.card
+    )
 
 
 def test_places_that_cannot_be_written(
@@ -197,7 +200,7 @@ def test_huge_cards_are_refused_at_once(case: str, folder: Path) -> None:
     text = HUGE[case]()
     if case == "sub-actions":
         document = json.loads((folder / CARD).read_text())
-        del document["task"]["actions"], document[DIGEST]
+        del document["task"]["actions"], document[CHECKSUM]
         document["task"]["agent_types"] = [0] * 100
         plain = json.dumps(document)
         text = plain.replace('"task": {', f'"task": {{{text.decode()},').encode()

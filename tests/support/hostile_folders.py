@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from fp3o.policy.card import CARD, DIGEST, WEIGHTS, card_digest, weights_digest
+from fp3o.files import CHECKSUM, document_checksum
+from fp3o.policy.card import CARD, WEIGHTS, weights_digest
 
 NAMES = (
     "", "x", "\x1b[2J\x1b]0;owned\x07", "a\nb", "\u202egnp", "\ud800", "[red]", "[/]", "\0",
@@ -178,8 +179,8 @@ def write_attack(folder: Path, original: Content, attack: Attack) -> None:
     raw = struct.pack("<Q", len(text) if length is None else length) + text + data
     if attack.seal != "nothing" and isinstance(document.get("weights"), dict):
         document["weights"] |= weights_digest(raw)
-    if attack.seal == "all" and DIGEST in document:
-        document[DIGEST] = card_digest(document)
+    if attack.seal == "all" and CHECKSUM in document:
+        document[CHECKSUM] = document_checksum(document)
     card = json.dumps(document).encode()
     for kind, where, value in attack.changes:
         if kind == "card bytes":
