@@ -70,7 +70,8 @@ def newest(path: Path) -> int:
 
 def resumed(path: Path, base: Path, originals: Originals) -> None:
     """A resumed run ends as the undamaged one; a finished one is not changed."""
-    before, iteration = contents(path), newest(path)
+    iteration = newest(path)  # renames damaged checkpoints
+    before = contents(path)
     try:
         run = fp3o.resume(path, **QUIET)
     except fp3o.UserError:
