@@ -60,5 +60,5 @@ def weights(path: Path) -> dict[str, bytes]:
     """The weights of all policies of a run."""
     return {
         str(folder.relative_to(path)): (folder / "weights.safetensors").read_bytes()
-        for folder in sorted(path.glob("policy/*/*"))
+        for folder in sorted(path.glob("policy/*/[!.]*"))
     }
