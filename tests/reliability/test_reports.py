@@ -136,7 +136,7 @@ def test_hostile_names_in_pages_of_experiments(campaign: Campaign) -> None:
             assert visible(text) == text
         campaign.count("text")
 
-    campaign.attack(attack, small=60, medium=1_000, whole=10_000)
+    campaign.attack(attack, small=60, medium=600, whole=10_000)
 
 
 LATEX_COMMANDS = {
