@@ -85,7 +85,7 @@ class Run(RunRecord):
 
     def _returns(self) -> dict[str, str]:
         """The return per seed of the final evaluation."""
-        values = {row["seed"]: row["return"] for row in self.results.get("last", [])}
+        values = {row["seed"]: row.get("return") for row in self.results.get("last", [])}
         return {
             f"return of seed {seed}": "–" if value is None else f"{value:.3f}"
             for seed, value in values.items()

@@ -52,7 +52,7 @@ def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_failing_workers(campaign: Campaign, traces: Path) -> None:
     """Random failures at random moments: as many steps as without them, and exact counts."""
     chance = random.Random(campaign.seed)
-    for _ in range(campaign.tries(small=1, medium=15, whole=60)):
+    for _ in range(campaign.tries(small=1, medium=10, whole=60)):
         kinds = chance.choices([*DOCUMENTED], k=WORKERS)
         made = pool(*((kind, _moment(kind, chance)) for kind in kinds))
         with warnings.catch_warnings(record=True) as caught:

@@ -41,6 +41,7 @@ class Measure(NamedTuple):
             return math.nan
         # Agresti-Coull: two more successes and two more failures, so that 100 % has an error too.
         rate = (self.value(row) / self.scale * episodes + 2) / (episodes + 4)
+        rate = min(max(rate, 0.0), 1.0) if math.isfinite(rate) else math.nan  # a damaged file
         return self.scale * math.sqrt(rate * (1 - rate) / (episodes + 4))
 
 
