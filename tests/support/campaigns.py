@@ -2,8 +2,8 @@
 
 A test that takes the fixture `campaign` runs in three sizes: a small one among the default tests, a
 medium one in `make test-slow`, and the whole one in `make campaign`. Random numbers come from the
-seed that a failure prints; `CAMPAIGN_SEED` sets it. With `CAMPAIGN_PARTS=4` a process does a quarter
-of the attacks, so that several processes or machines can share a campaign.
+seed that a failure prints; `CAMPAIGN_SEED` sets it. Several processes can share a campaign: with
+`CAMPAIGN_PARTS=4` each of them does a quarter of the attacks.
 """
 
 import os
