@@ -6,6 +6,7 @@ refused cannot fit; one that is accepted may still need several times as much.
 """
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -122,8 +123,11 @@ def device_memory() -> int:
     """Memory of the accelerator where there is one, else of the machine, in bytes."""
     device = jax.local_devices()[0]
     stats = {} if device.platform == "cpu" else device.memory_stats() or {}
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return stats.get("bytes_limit", physical)
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"]
+    if not hasattr(os, "sysconf"):  # Windows does not tell
+        return sys.maxsize
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _weights(learner: Config, num_in: int, num_out: int, sharing: Sharing) -> int:
