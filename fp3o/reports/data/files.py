@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fp3o.errors import UserError
+from fp3o.files import CHECKSUM, document_checksum
 from fp3o.reports.data.schema import DamageError, ValueCheck
 
 LARGEST_JSON = 50_000_000
@@ -68,7 +69,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_object(path: Path, check: ValueCheck) -> dict[str, Any]:
-    """A JSON object that passes a check."""
+    """A JSON object that passes a check, and whose checksum matches if it has one."""
     if path.stat().st_size > LARGEST_JSON:
         raise ReportError(f"{path} is damaged: it is larger than {LARGEST_JSON:,} bytes")
     try:
@@ -76,6 +77,8 @@ def read_object(path: Path, check: ValueCheck) -> dict[str, Any]:
     except ValueError as error:
         raise ReportError(f"{path} is damaged: it is not JSON ({error})") from error
     check_content(path, content, check)
+    if CHECKSUM in content and content[CHECKSUM] != document_checksum(content):
+        raise ReportError(f"{path} is damaged or was edited: its checksum does not match")
     return content
 
 
