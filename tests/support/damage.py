@@ -69,7 +69,8 @@ def pipe(path: Path, rng: random.Random) -> None:
 def swap(path: Path, rng: random.Random) -> None:
     """The content of another file of the run."""
     root = path.parent
-    others = sorted(other for other in root.rglob("*") if other.is_file() and other != path)
+    files = (other for other in root.rglob("*") if other.is_file() and not other.is_symlink())
+    others = sorted(other for other in files if other != path)
     if others:
         shutil.copyfile(rng.choice(others), path)
 
