@@ -14,7 +14,7 @@ from kill_and_resume import differences, environment
 from process_watch import wait_for
 
 import fp3o
-from fp3o.reports import summary_text
+from fp3o.reports import report, summary_text
 
 SUPPORT = Path(__file__).parents[1] / "support"
 SETTINGS = shlex.split(
@@ -97,6 +97,8 @@ def test_two_writers_and_a_reader(tmp_path: Path) -> None:
             assert fp3o.Policy.load(out).card.spec.num_agents == 3
             assert fp3o.Run.load(out).step >= steps[-1]
             assert "MAPPO" in summary_text([out])
+        page = report([out], tmp_path / "page.html", figures=False)
+        assert "probe/credit" in page.read_text()
         assert process.poll() is None
     finally:
         process.kill()
