@@ -37,8 +37,10 @@ if "XLA_FLAGS" not in os.environ and accepted(FAST_COMPILE):
 
 from jaxtyping import install_import_hook  # noqa: E402
 
-# Every annotated shape and type of the package is checked while it is traced under test.
-install_import_hook("fp3o", "beartype.beartype")
+# Every annotated shape and type of the package is checked while it is traced under test. Campaigns
+# do without: they take several times as long otherwise.
+if os.environ.get("SHAPE_CHECKS", "1") != "0":
+    install_import_hook("fp3o", "beartype.beartype")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
