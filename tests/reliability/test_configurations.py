@@ -3,7 +3,8 @@
 The settings are those of `SETTING_TYPES` and the fields of algorithms, so that new ones join by
 themselves. A value is a small valid one, a boundary, an absurd one or one of another type. What is
 accepted is trained for two iterations: its metrics are finite, and its policy acts as the learner.
-Compiling takes seconds: smaller campaigns train a few of the configurations that they accept.
+Compiling takes seconds: after a number of trained configurations, an iteration of the others is
+only traced.
 """
 
 import gc
@@ -31,6 +32,7 @@ from fp3o.errors import NonFiniteError, SettingError
 from fp3o.options import write_options
 from fp3o.policy import Policy
 from fp3o.runs import train as train_module
+from fp3o.runs.evaluation import make_program
 from fp3o.runs.progress import make_display
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES, setting_types
@@ -154,16 +156,32 @@ def check_run(path: Path, config: RunConfig) -> None:
     np.testing.assert_allclose(*log_probs(params), atol=1e-3)
 
 
+def trace(config: RunConfig) -> None:
+    """Trace the initial state and an iteration, without compiling or running them."""
+    program = make_program(config)
+
+    def iterate() -> Any:
+        return program._iterate(program.init(config.seed), program.hyperparameters())
+
+    for x in jax.tree.leaves(jax.eval_shape(iterate)):
+        assert x.size >= 0
+
+
 def test_configurations(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every configuration is trained, diverges by name, or is refused before a file exists."""
     monkeypatch.setattr(train_module, "Trainer", Watched)
-    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(2, 15, 2_000)
+    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(2, 15, 400)
+    most_traced = campaign.tries(4, 100, 2_000)
 
     @given(configurations())
     def attack(settings: dict[str, Any]) -> None:
-        path, started = tmp_path / str(next(numbers)), time.perf_counter()
+        number, started = next(numbers), time.perf_counter()
+        path = tmp_path / str(number)
+        if number % 50 == 49:
+            jax.clear_caches()
+            gc.collect()
         try:
             config = RunConfig.from_preset(settings["task"]).with_settings({**TINY, **settings})
             config = config.resolve()
@@ -172,8 +190,12 @@ def test_configurations(
             assert len(str(error)) < 2000
             result, limit = "refused", 20
         else:
-            if trained.total() >= most_trained:
-                campaign.count("accepted")
+            if trained["trained"] >= most_trained:
+                result = "traced" if trained["traced"] < most_traced else "accepted"
+                if result == "traced":
+                    trace(config)
+                trained[result] += 1
+                campaign.count(result)
                 return
             try:
                 start_run(config, path, make_display("quiet"), ("none",), with_report=False)
@@ -186,8 +208,5 @@ def test_configurations(
         shutil.rmtree(path, ignore_errors=True)
         campaign.count(result)
         trained[result] += result == "trained"
-        if trained.total() % 50 == 49:
-            jax.clear_caches()
-            gc.collect()
 
     campaign.attack(attack, small=30, medium=200, whole=2_000)
