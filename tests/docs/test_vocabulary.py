@@ -40,6 +40,7 @@ FORMER_PHRASES = (
 )
 
 FOLDERS = ("fp3o", "tests", "docs", "examples", "benchmarks")
+ROOT_FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "mkdocs.yml")
 SUFFIXES = (".py", ".pyi", ".md", ".toml", ".yml")
 
 PATTERNS = {
@@ -52,7 +53,7 @@ PATTERNS = {
 def texts() -> Iterator[tuple[Path, str]]:
     """Every source file and page, except the changelog and this file, which name both forms."""
     files = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
-    for path in [*files, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "mkdocs.yml"]:
+    for path in [*files, *(ROOT / name for name in ROOT_FILES)]:
         if path.suffix in SUFFIXES and path.is_file() and path != Path(__file__):
             yield path, path.read_text()
 

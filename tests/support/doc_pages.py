@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+PAGES = sorted(
+    [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")), *DOCS.rglob("*.md")]
+)
 SITE = "https://fp3o.readthedocs.io/en/latest/"
 SOURCE = "https://github.com/fp3o/fp3o/blob/main/"
 RAW = "https://raw.githubusercontent.com/fp3o/fp3o/main/"

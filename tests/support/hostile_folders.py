@@ -166,7 +166,7 @@ def write_attack(folder: Path, original: Content, attack: Attack) -> None:
         if kind in ("card", "header"):
             root = document if kind == "card" else header
             JSON_CHANGES[where % len(JSON_CHANGES)](root, where // 3, value)
-        elif kind == "provenance":
+        elif kind == "provenance" and isinstance(document.get("provenance"), dict):
             document["provenance"][NAMES[where % len(NAMES)]] = value
         elif kind == "number":
             place, number = where % max(len(data) // 4, 1) * 4, FLOATS[where % len(FLOATS)]
