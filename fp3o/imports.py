@@ -1,5 +1,6 @@
 """Importing objects by path. Standard library only, since worker processes import it too."""
 
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,23 @@ from fp3o.errors import SettingError, UserError, nearest, printable
 
 _MISSING = object()
 
+_FOLDERS: list[str] = []
+"""Folders of the user's own modules."""
+
+
+def search_in(folder: str) -> None:
+    """Look for the code that users name in this folder, too, after the installed packages.
+
+    It is not searched before: a package that looks for optional modules (plugins of JAX, loggers)
+    must not find them in the folder from which a command was started.
+    """
+    _FOLDERS.append(folder)
+
+
+def open_search_folders() -> None:
+    """Search the user's folders from now on: called before code that the user names is imported."""
+    sys.path += [folder for folder in _FOLDERS if folder not in sys.path]
+
 
 def load(path: str) -> Any:
     """Import the object at `module:name` or `module.name`, or the module itself.
@@ -21,6 +39,7 @@ def load(path: str) -> Any:
     parts, rest = module_path.split("."), name.split(".") if colon else []
     if not all([*parts, *rest]):
         raise SettingError(f"{printable(path)!r} is not an import path: write my_module:my_name")
+    open_search_folders()
     with foreign_code(f"{path!r} cannot be imported"):
         try:
             module, names = _import_longest(parts)

@@ -23,6 +23,7 @@ from fp3o.cli.runs import (
 )
 from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, escaped, nearest, printable
+from fp3o.imports import search_in
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -49,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(version("fp3o"))
         return 0
     _enable_compilation_cache()
-    # The user's modules; last, so that a file called `jax.py` does not shadow a package.
-    sys.path.append(os.getcwd())
+    search_in(os.getcwd())
     try:
         return _run_command(arguments[0], arguments[1:])
     except KeyboardInterrupt:

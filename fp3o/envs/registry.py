@@ -13,6 +13,7 @@ from fp3o.envs.api import Env, VecEnv
 from fp3o.envs.task import Family, Task
 from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest
+from fp3o.imports import open_search_folders
 
 DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
 """Task and preset of `fp3o train` without arguments."""
@@ -73,6 +74,8 @@ def get_task(name: str) -> Task:
             f"{name} is a Python object that this process does not know: call "
             "`fp3o.register_env(env)` first, or train it by its import path"
         )
+    if imports_code(name):
+        open_search_folders()
     task = families()[family].get(rest) if family in families() and rest else None
     if task is None:
         raise SettingError(f"unknown task {name!r}: {nearest(name, TASKS)}")

@@ -45,6 +45,27 @@ def test_nothing_is_imported_without_trust(every: int, tmp_path: Path) -> None:
             assert row["reached"] and "--trust" not in row["result"], row
 
 
+@pytest.mark.parametrize("trust", [False, True])
+def test_the_current_directory_is_searched_for_trusted_code_only(
+    trust: bool, tmp_path: Path
+) -> None:
+    """Modules that libraries look for, such as plugins of JAX, are not found in it."""
+    plugin = tmp_path / "jax_plugins" / "hostile"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text("print('plugin imported')")
+    (tmp_path / "own.py").write_text("print('own imported')")
+    code = "import sys; from fp3o.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = ["check", "python:own:env" if trust else "probe/credit", "--steps", "2"]
+    command = [sys.executable, "-P", "-c", code, *words]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ("own imported" in done.stdout) == trust
+    assert "plugin imported" not in done.stdout
+    assert done.returncode == (2 if trust else 0), done.stderr
+
+
 def groups(agent_types: Any, num_layers: int) -> Any:
     """A sharing scheme of this process."""
     return ((0,) * len(agent_types),) * num_layers
@@ -106,7 +127,7 @@ def test_tables_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_runs_are_shown_escaped(tmp_path: Path) -> None:
     """The settings of a run are foreign text as well."""
-    settings = {"task": "x\x1b[2J" + "y" * 999, "algorithm": "\x07", "steps": "many"}
+    settings = {"task": "x\x1b[2J" + "y" * 999, "algorithm": "\x07", "steps": 10}
     record = {"format": 2, "settings": settings, "algorithm": {"title": "a\x1b"}}
     (tmp_path / "config.json").write_text(json.dumps(record))
     shown = repr(fp3o.Run.load(tmp_path))

@@ -21,6 +21,7 @@ import numpy as np
 import fp3o
 from fp3o.cli.main import main
 from fp3o.envs.registry import get_task
+from fp3o.imports import search_in
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 from fp3o.policy import Card, Policy
@@ -191,7 +192,7 @@ def run_all(root: Path, every: int) -> None:
     marker = root / "reached"
     code = f"open({str(marker)!r}, 'w').close()\nraise KeyError('hostile code ran')\n"
     Path(f"{HELPER}.py").write_text(code)
-    sys.path.append(str(root))  # as the command line does
+    search_in(str(root))  # as the command line does
     sys.addaudithook(watch)
     everything = [*attempts(root, every)]
     for trust in (False, True):
