@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,26 @@ def write_errors(path: Path) -> Iterator[None]:
             f"cannot write to {path}: {error.strerror or error}. "
             + (hint if started else "Choose another directory with --out")
         ) from error
+
+
+FILES = ("config.json", "metrics.jsonl", "timing.jsonl", "results.json", "report.html")
+FOLDERS = ("checkpoints", "policy", "tensorboard", "figures")
+"""What a run writes in its directory."""
+
+
+def refuse_links(run: Path) -> None:
+    """Raise if something that a run writes is a link, a pipe or the like.
+
+    Writing to it would change a file elsewhere, or wait for ever.
+    """
+    inside = (path for name in FOLDERS for path in (run / name).rglob("*"))
+    for path in (*(run / name for name in (*FILES, *FOLDERS)), *inside):
+        mode = os.lstat(path).st_mode if os.path.lexists(path) else 0
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise RunError(
+                f"{path} is not a regular file or folder: a run is not written through links or "
+                "pipes. Replace it by a copy of what it stands for, or remove it"
+            )
 
 
 def make_writable(path: Path) -> None:

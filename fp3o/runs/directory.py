@@ -31,7 +31,14 @@ from fp3o.files import (
     read_regular,
     with_checksum,
 )
-from fp3o.runs.atomic import PART, RunError, make_writable, write_atomically, write_errors
+from fp3o.runs.atomic import (
+    PART,
+    RunError,
+    make_writable,
+    refuse_links,
+    write_atomically,
+    write_errors,
+)
 from fp3o.runs.checkpoint_files import (
     START_OVER,
     Checkpoint,
@@ -101,6 +108,11 @@ class RunDirectory:
     def lock(self) -> None:
         """Lock the directory for writing; the lock is released when the process ends."""
         self._lock.acquire()
+        try:
+            refuse_links(self.path)
+        except RunError:
+            self.unlock()
+            raise
         # Left by processes that were killed while they wrote.
         for folder in (self.path, self.path / "checkpoints"):
             for part in folder.glob(f".*{PART}"):
@@ -216,24 +228,6 @@ class RunDirectory:
         if self.metrics.exists():
             os.truncate(self.metrics, cursor)
         return self._read_metrics()
-
-    def set_aside(self) -> Path | None:
-        """Move everything but `config.json` to a new folder, in order to start over."""
-        contents = [p for p in self.path.iterdir() if p.name not in ("config.json", LOCK_FILE)]
-        moved = [path for path in contents if not path.name.startswith(ASIDE)]
-        if not moved:
-            return None
-        number = 1
-        while (folder := self.path / f"{ASIDE}{number}").exists():
-            number += 1
-        folder.mkdir()
-        for path in moved:
-            path.rename(folder / path.name)
-        return folder
-
-
-ASIDE = "before-restart-"
-"""Beginning of the names of folders with the files of a run that was started over."""
 
 
 def _no_run(path: Path, name: str) -> str:

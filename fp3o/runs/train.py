@@ -11,6 +11,7 @@ from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.progress import Display, DisplayStyle, make_display
 from fp3o.runs.provenance import provenance_record
+from fp3o.runs.restart import set_aside
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
@@ -72,7 +73,7 @@ def resume(
     require_trust_in_run(path, trust)
     display = make_display(progress)
     if restart:
-        _set_aside(RunDirectory(path), display)
+        set_aside(RunDirectory(path), display)
     return replace(continue_run(path, display, loggers, steps), trust=trust)
 
 
@@ -159,15 +160,6 @@ def _finished_steps(directory: RunDirectory) -> int:
 
 
 EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated again"
-
-
-def _set_aside(directory: RunDirectory, display: Display) -> None:
-    """Move the files of a run out of the way, so that it starts over."""
-    directory.read_settings()
-    directory.lock()
-    with directory.writing():
-        folder = directory.set_aside()
-    display.say(f"the old files are in {folder}" if folder else "there is nothing to set aside")
 
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:

@@ -13,6 +13,8 @@ from run_files import arrays, directory
 from fp3o.runs.atomic import RunError, write_atomically
 from fp3o.runs.checkpoint_files import Checkpoint, read_checkpoint
 from fp3o.runs.directory import RunDirectory
+from fp3o.runs.progress import make_display
+from fp3o.runs.restart import set_aside
 
 
 def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -32,18 +34,38 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
     assert (run.path / ".mine").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["metrics.jsonl", "timing.jsonl", "report.html", "policy", "checkpoints/000000001.safetensors"],
+)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_nothing_is_written_through_links(tmp_path: Path, name: str, kind: str) -> None:
+    """A link would change a file elsewhere, a pipe would wait for ever: both are refused."""
+    run = directory(tmp_path)
+    run.save(Checkpoint(1, 7, arrays(1)), keep=3)
+    run.unlock()
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    (run.path / name).unlink(missing_ok=True)
+    if kind == "link":
+        (run.path / name).symlink_to(outside)
+    else:
+        os.mkfifo(run.path / name)
+    for _ in range(2):  # the failed attempt leaves no lock behind
+        with pytest.raises(RunError, match=r"not a regular file or folder.*remove it"):
+            RunDirectory(run.path).lock()
+    assert outside.read_text() == "mine"
+
+
 def test_old_files_are_set_aside(tmp_path: Path) -> None:
     """Everything but the settings is moved to a folder of its own, each time another one."""
     run = directory(tmp_path)
-    first = run.set_aside()
+    run.unlock()
+    set_aside(run, make_display("quiet"))
     run.append("metrics.jsonl", [{"step": 5}])
-    second = run.set_aside()
-    assert first is not None
-    assert second is not None
-    assert [(path / "metrics.jsonl").read_text() for path in (first, second)] == [
-        '{"step": 1}\n', '{"step": 5}\n',
-    ]  # fmt: skip
-    assert run.set_aside() is None
+    set_aside(run, make_display("quiet"))
+    kept = [run.path / f"before-restart-{number}" / "metrics.jsonl" for number in (1, 2)]
+    assert [path.read_text() for path in kept] == ['{"step": 1}\n', '{"step": 5}\n']
     assert run.newest() is None
 
 
