@@ -56,8 +56,8 @@ def write_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-FILES = ("config.json", "metrics.jsonl", "timing.jsonl", "results.json", "report.html")
-FOLDERS = ("checkpoints", "policy", "tensorboard", "figures")
+RUN_FILES = ("config.json", "metrics.jsonl", "timing.jsonl", "results.json", "report.html")
+RUN_FOLDERS = ("checkpoints", "policy", "tensorboard", "figures")
 """What a run writes in its directory."""
 
 
@@ -66,8 +66,8 @@ def refuse_links(run: Path) -> None:
 
     Writing to it would change a file elsewhere, or wait for ever.
     """
-    inside = (path for name in FOLDERS for path in (run / name).rglob("*"))
-    for path in (*(run / name for name in (*FILES, *FOLDERS)), *inside):
+    inside = (path for name in RUN_FOLDERS for path in (run / name).rglob("*"))
+    for path in (*(run / name for name in (*RUN_FILES, *RUN_FOLDERS)), *inside):
         mode = os.lstat(path).st_mode if os.path.lexists(path) else 0
         if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise RunError(
