@@ -172,8 +172,8 @@ def test_configurations(
 ) -> None:
     """Every configuration is trained, diverges by name, or is refused before a file exists."""
     monkeypatch.setattr(train_module, "Trainer", Watched)
-    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(2, 15, 400)
-    most_traced = campaign.tries(4, 100, 2_000)
+    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(1, 5, 400)
+    most_traced = campaign.tries(2, 30, 2_000)
 
     @given(configurations())
     def attack(settings: dict[str, Any]) -> None:
@@ -209,4 +209,4 @@ def test_configurations(
         campaign.count(result)
         trained[result] += result == "trained"
 
-    campaign.attack(attack, small=30, medium=200, whole=2_000)
+    campaign.attack(attack, small=20, medium=80, whole=2_000)

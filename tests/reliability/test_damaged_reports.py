@@ -85,7 +85,7 @@ def test_damaged_files_of_runs(campaign: Campaign, tmp_path: Path) -> None:
             assert len(str(error)) < 400 + len(str(path))
             campaign.count("refused")
 
-    campaign.attack(attack, small=60, medium=400, whole=4_000)
+    campaign.attack(attack, small=30, medium=200, whole=4_000)
 
 
 @pytest.mark.parametrize(

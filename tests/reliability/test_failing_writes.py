@@ -40,7 +40,7 @@ def test_failing_disks(campaign: Campaign, originals: Originals, tmp_path: Path)
         assert [path for path in path.rglob(".*") if path.is_file()] == []
         campaign.count(result)
 
-    campaign.attack(attack, small=12, medium=150, whole=600, shrink=False)
+    campaign.attack(attack, small=6, medium=50, whole=600, shrink=False)
 
 
 def start_or_resume(path: Path) -> None:

@@ -114,7 +114,7 @@ def test_faults_in_training(campaign: Campaign, kind: str) -> None:
         again = program.iterate(with_faults(kind, table([])))[0].learner
         jax.tree.map(np.testing.assert_array_equal, jax.device_get(again), reference)
 
-    campaign.attack(attack, small=40, medium=400, whole=2_000)
+    campaign.attack(attack, small=30, medium=200, whole=2_000)
 
 
 def test_faults_in_evaluation(campaign: Campaign) -> None:
@@ -139,7 +139,7 @@ def test_faults_in_evaluation(campaign: Campaign) -> None:
             assert np.isfinite(episodes.returns).all()
             campaign.count("evaluated")
 
-    campaign.attack(attack, small=40, medium=1_000, whole=5_000)
+    campaign.attack(attack, small=30, medium=300, whole=5_000)
 
 
 BAD = "is not finite, or beyond 1e.15, in environment 0, agent 1, step 1"

@@ -75,4 +75,4 @@ def test_hostile_policy_folders(
         assert answer["imported"] == [], answer
         campaign.count(answer["ending"])
 
-    campaign.attack(attack, small=300, medium=4_000, whole=20_000)
+    campaign.attack(attack, small=200, medium=1_500, whole=20_000)

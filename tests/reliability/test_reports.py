@@ -110,7 +110,7 @@ def test_hostile_names_in_pages_about_runs(campaign: Campaign, tmp_path: Path) -
         Elements().feed(Run.load(path)._repr_html_())
         campaign.count("text")
 
-    campaign.attack(attack, small=6, medium=100, whole=2_000)
+    campaign.attack(attack, small=4, medium=30, whole=1_000)
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -136,7 +136,7 @@ def test_hostile_names_in_pages_of_experiments(campaign: Campaign) -> None:
             assert visible(text) == text
         campaign.count("text")
 
-    campaign.attack(attack, small=60, medium=600, whole=10_000)
+    campaign.attack(attack, small=60, medium=300, whole=5_000)
 
 
 LATEX_COMMANDS = {

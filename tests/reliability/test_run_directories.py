@@ -113,4 +113,4 @@ def test_damaged_run_directories(campaign: Campaign, originals: Originals, tmp_p
                 raise
         campaign.count(*results)
 
-    campaign.attack(attack, small=25, medium=300, whole=2000, shrink=False)
+    campaign.attack(attack, small=10, medium=80, whole=2000, shrink=False)

@@ -130,4 +130,4 @@ def test_strings(campaign: Campaign) -> None:
         assert imported <= {"fp3o", "json", "encodings", "gymnasium", "pettingzoo"}, imported
         campaign.count(result)
 
-    campaign.attack(attack, small=400, medium=5_000, whole=50_000)
+    campaign.attack(attack, small=250, medium=1_500, whole=50_000)
