@@ -172,12 +172,12 @@ def test_configurations(
 ) -> None:
     """Every configuration is trained, diverges by name, or is refused before a file exists."""
     monkeypatch.setattr(train_module, "Trainer", Watched)
-    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(1, 5, 400)
+    numbers, trained, most_trained = count(), Counter[str](), campaign.tries(1, 5, 250)
     most_traced = campaign.tries(2, 30, 2_000)
 
     @given(configurations())
     def attack(settings: dict[str, Any]) -> None:
-        number, started = next(numbers), time.perf_counter()
+        number, started = next(numbers), time.process_time()
         path = tmp_path / str(number)
         if number % 50 == 49:
             jax.clear_caches()
@@ -203,10 +203,10 @@ def test_configurations(
                 result = "trained"
             except NonFiniteError:
                 result = "diverged"
-        assert time.perf_counter() - started < limit
+        assert time.process_time() - started < limit
         assert path.exists() == (result != "refused")
         shutil.rmtree(path, ignore_errors=True)
         campaign.count(result)
         trained[result] += result == "trained"
 
-    campaign.attack(attack, small=20, medium=80, whole=2_000)
+    campaign.attack(attack, small=20, medium=80, whole=2_000, shrink=False)
