@@ -80,7 +80,7 @@ def train(num_envs):
 
 train(8)
 before = peak()
-train(2048)
+train(8192)
 print(peak() - before)
 """
 
@@ -89,7 +89,7 @@ def test_memory_is_a_lower_bound() -> None:
     """A program needs more than estimated, and not very much more."""
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    learner = BASE.learner.replace(num_envs=2048, rollout=128, hidden=(8,), algorithm="mappo")
+    learner = BASE.learner.replace(num_envs=8192, rollout=128, hidden=(8,), algorithm="mappo")
     needed = memory_needed(BASE.task_info.spec(), learner, RunCounts(1, 1, 1))["a rollout"].bytes
     assert needed < int(done.stdout) < 20 * needed
     assert needed < device_memory()
