@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import PROPERTY, Campaign, totals_line
+from campaigns import MEDIUM, PROPERTY, WHOLE, Campaign, totals_line
 
 FAST_COMPILE = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
@@ -78,13 +78,7 @@ def registries() -> Iterator[None]:
         table.update(old)
 
 
-@pytest.fixture(
-    params=[
-        "small",
-        pytest.param("medium", marks=pytest.mark.slow),
-        pytest.param("whole", marks=pytest.mark.campaign),
-    ]
-)
+@pytest.fixture(params=["small", MEDIUM, WHOLE])
 def campaign(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Iterator[Campaign]:

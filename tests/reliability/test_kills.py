@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from campaigns import Campaign
+from campaigns import Campaign, not_small
 from kill_and_resume import differences, environment
 from process_watch import wait_for
 
@@ -59,12 +59,7 @@ def _length(out: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-@pytest.mark.parametrize(
-    "campaign",
-    [pytest.param("medium", marks=pytest.mark.slow),
-     pytest.param("whole", marks=pytest.mark.campaign)],
-    indirect=True,
-)  # fmt: skip
+@not_small
 def test_kills(campaign: Campaign, tmp_path: Path) -> None:
     """Runs that are killed again and again end as an untouched one, bit for bit."""
     rng, env = random.Random(campaign.seed), environment(tmp_path / "cache")

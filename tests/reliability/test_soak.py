@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from campaigns import Campaign
+from campaigns import Campaign, not_small
 from kill_and_resume import environment
 from process_watch import Usage, wait_for, watch
 
@@ -26,12 +26,7 @@ ALLOWED = Usage(memory=12, files=0, threads=1, children=0, disk=0.1, entries=1)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@pytest.mark.parametrize(
-    "campaign",
-    [pytest.param("medium", marks=pytest.mark.slow),
-     pytest.param("whole", marks=pytest.mark.campaign)],
-    indirect=True,
-)  # fmt: skip
+@not_small
 def test_soak(campaign: Campaign, task: str, tmp_path: Path) -> None:
     """Memory, open files, threads, child processes and disk stay flat."""
     out, seconds = tmp_path / "run", campaign.tries(0, 150, 3600)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaigns import Campaign
+from campaigns import Campaign, not_small
 from hypothesis import given
 from hypothesis import strategies as st
 from worker_pools import IDLE, QUICK, gone, plan_of, pool
@@ -51,12 +51,7 @@ def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "campaign",
-    [pytest.param("medium", marks=pytest.mark.slow),
-     pytest.param("whole", marks=pytest.mark.campaign)],
-    indirect=True,
-)  # fmt: skip
+@not_small
 def test_failing_workers(campaign: Campaign, traces: Path) -> None:
     """Random failures at random moments: as many steps as without them, and exact counts."""
     chance = random.Random(campaign.seed)

@@ -13,9 +13,16 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import hypothesis
+import pytest
 
 Size = Literal["small", "medium", "whole"]
 SIZES: tuple[Size, ...] = ("small", "medium", "whole")
+
+MEDIUM = pytest.param("medium", marks=pytest.mark.slow)
+WHOLE = pytest.param("whole", marks=pytest.mark.campaign)
+
+not_small = pytest.mark.parametrize("campaign", [MEDIUM, WHOLE], indirect=True)
+"""For a campaign that takes minutes even in its small size."""
 
 PROPERTY = "campaign"
 """Name under which a test's report carries the results."""

@@ -6,7 +6,7 @@
 | `shared_memory` | actions and replies in memory shared with a worker                    |
 | `messages`      | replies and failures that workers report                              |
 | `serve`         | the loop of a worker process                                          |
-| `guardian`      | a process that ends workers whose parent has ended                    |
+| `watchdog`      | a process that ends workers whose parent has ended                    |
 | `worker`        | the parent's handle to one worker process                             |
 | `pool`          | workers that are stepped together; failed ones are replaced           |
 | `in_process`    | the same without processes                                            |

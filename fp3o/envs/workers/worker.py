@@ -17,11 +17,11 @@ from collections.abc import Callable
 from multiprocessing import Pipe
 from typing import Any
 
-from fp3o.envs.workers.guardian import GUARDIAN
 from fp3o.envs.workers.messages import MessageReader, last_lines
 from fp3o.envs.workers.protocol import WorkerEnv, WorkerPoolError
 from fp3o.envs.workers.serve import CLOSE, REQUEST, RESET, STEP
 from fp3o.envs.workers.shared_memory import BufferSpec, Reply, SharedBuffer
+from fp3o.envs.workers.watchdog import WATCHDOG
 
 PROGRAM = (
     "import sys; sys.path[:] = sys.argv[3:]; from fp3o.envs.workers.serve import serve; "
@@ -69,7 +69,7 @@ class Worker:
         finally:
             remote.close()
             os.close(self._buffer.file)  # the mapping stays
-        GUARDIAN.add(self._process.pid)  # before the worker can go beyond its first message
+        WATCHDOG.add(self._process.pid)  # before the worker can go beyond its first message
         self._send(pickle.dumps((make, seed, spec)))
 
     def reset(self, seed: int, episode: int) -> None:
@@ -96,7 +96,7 @@ class Worker:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        GUARDIAN.remove(self._process.pid)
+        WATCHDOG.remove(self._process.pid)
         code = self._process.wait()
         self._connection.close()
         self._buffer.close()

@@ -126,7 +126,7 @@ def test_restarts_leave_no_open_files(tmp_path: Path) -> None:
     """Pipes and files of the workers that failed are closed."""
     before = open_files()
     env = restart(tmp_path, 8)
-    # Per worker: pipe, shared memory, output file; for all of them: the pipe to their guardian.
+    # Per worker: pipe, shared memory, output file; for all of them: the pipe to their watchdog.
     assert open_files() == before + 4 * 3 + 1
     env.close()
     assert open_files() == before

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from worker_pools import IDLE, gone, lives, living, pool
 
-from fp3o.envs.workers.guardian import GUARDIAN
+from fp3o.envs.workers.watchdog import WATCHDOG
 
 PROGRAM = """
 from failing_env import FailingEnvs
@@ -48,21 +48,21 @@ def test_workers_die_with_their_parent(parent: subprocess.Popen[bytes], traces: 
     assert gone(traces)
 
 
-def test_the_guardian_is_replaced_and_ends_with_the_last_worker() -> None:
+def test_the_watchdog_is_replaced_and_ends_with_the_last_worker() -> None:
     """It is one process, however many workers there are."""
     made = pool(("", ""), ("", ""))
     made.reset(range(2))
-    shell = GUARDIAN._shell
-    assert shell and lives(shell.pid) and len(GUARDIAN._groups) >= 2
+    shell = WATCHDOG._shell
+    assert shell and lives(shell.pid) and len(WATCHDOG._groups) >= 2
     shell.kill()
     shell.wait()
     made._workers[0].kill()  # pyright: ignore[reportOptionalMemberAccess]
     made._workers[0] = None
-    assert GUARDIAN._shell and GUARDIAN._shell.pid != shell.pid
+    assert WATCHDOG._shell and WATCHDOG._shell.pid != shell.pid
     assert 1 in made.step({1: IDLE})
-    others = len(GUARDIAN._groups) - 1
+    others = len(WATCHDOG._groups) - 1
     made.close()
-    assert len(GUARDIAN._groups) == others and bool(others) == (GUARDIAN._shell is not None)
+    assert len(WATCHDOG._groups) == others and bool(others) == (WATCHDOG._shell is not None)
 
 
 @pytest.mark.filterwarnings("ignore")  # JAX warns of every fork
@@ -72,7 +72,7 @@ def test_a_forked_copy_of_the_parent_forgets_the_workers(traces: Path) -> None:
     made.reset([0])
     number = os.fork()
     if not number:
-        os._exit(0 if GUARDIAN._shell is None and not GUARDIAN._groups else 1)
+        os._exit(0 if WATCHDOG._shell is None and not WATCHDOG._groups else 1)
     assert os.waitpid(number, 0)[1] == 0
     assert 0 in made.step({0: IDLE}) and living(traces)
     made.close()

@@ -13,7 +13,7 @@ SCRIPT = 'while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s
 """Each line replaces the list of process groups, written as negative numbers, as `kill` has it."""
 
 
-class Guardian:
+class Watchdog:
     """The process groups of workers; the shell runs while there are some."""
 
     def __init__(self) -> None:
@@ -71,5 +71,5 @@ class Guardian:
         self._lock, self._groups, self._shell = threading.RLock(), set(), None
 
 
-GUARDIAN = Guardian()
-"""The guardian of this process."""
+WATCHDOG = Watchdog()
+"""The watchdog of this process."""
