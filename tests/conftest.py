@@ -61,6 +61,29 @@ def quick_pdfs() -> None:
     RC_PARAMS["pdf.fonttype"] = 3
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_programs() -> Iterator[None]:
+    """Compile a program once for all runs of its shape in this process."""
+    from probe_runs import compiled_program
+
+    from fp3o.runs import trainer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "make_program", compiled_program)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def write_report() -> Iterator[Callable[..., Path]]:
+    """Let runs write no report: drawing takes seconds. Tests that need the real one get it."""
+    from fp3o.runs import run as run_module
+
+    with pytest.MonkeyPatch.context() as patch:
+        real = run_module.report
+        patch.setattr(run_module, "report", lambda _, out: Path(out))
+        yield real
+
+
 @pytest.fixture
 def registries() -> Iterator[None]:
     """Forget the algorithms, schedules, surrogates, schemes and tasks that a test registers."""

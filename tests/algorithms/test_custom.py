@@ -24,11 +24,6 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
-
-
 def test_a_custom_row_is_named_with_its_module() -> None:
     row = parse_algorithm(GENTLE)
     assert ALGORITHMS["gentle"] == row and algorithm_name(row) == GENTLE

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,14 @@ FAMILIES = {
 
 
 def test_quickstart(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_report: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It trains, evaluates, loads the policy and runs it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fp3o.runs.run.report", write_report)
     quickstart = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
     quickstart["main"].__globals__["STEPS"] = 1600
     quickstart["main"]()
@@ -41,7 +46,6 @@ def test_examples_train(
 ) -> None:
     """Examples with a `main` train for a few steps and print what they say."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("fp3o.runs.run.report", lambda _, out: out)
     main = import_module(name).main
     main(steps=200)
     printed = capsys.readouterr().out

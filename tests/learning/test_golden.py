@@ -42,8 +42,8 @@ GATES = {"fp3o-full-mlp": [True, True], "fp3o-none-mlp": [True, False]}
 
 
 DEFAULT = {
-    "fp3o-full-mlp", "fp3o-partial-gru", "fp3o-none-mlp", "mappo-custom-gru", "ippo-none-mlp",
-    "happo-partial-gru", "a2po-full-mlp", "coppo-none-mlp",
+    "fp3o-full-mlp", "fp3o-partial-gru", "fp3o-none-mlp", "mappo-custom-mlp", "ippo-none-mlp",
+    "happo-partial-mlp", "a2po-full-mlp", "coppo-none-mlp",
 }  # fmt: skip
 """Cases of the default run; the others are left to `make test-slow`."""
 

@@ -27,11 +27,6 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
-
-
 @pytest.mark.parametrize(
     ("sharing", "rows"),
     [

@@ -6,26 +6,23 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from probe_runs import QUIET, SETTINGS, Originals, StopAfter, compiled_program
+from probe_runs import QUIET, SETTINGS, Originals, StopAfter
 from small_runs import TASK
 
 import fp3o
-from fp3o.runs import run as run_module
 from fp3o.runs import trainer
 
 
 @pytest.fixture(scope="module")
-def quick_runs() -> Iterator[None]:
-    """Programs are compiled once, figures are not drawn, finished runs get no report."""
+def no_figures() -> Iterator[None]:
+    """Figures are not drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "make_program", compiled_program)
-        patch.setattr(run_module, "report", lambda _, out: out)
         patch.setattr(Figure, "savefig", lambda self, out, **_: out.write("<svg></svg>"))
         yield
 
 
 @pytest.fixture(scope="module")
-def originals(quick_runs: None, tmp_path_factory: pytest.TempPathFactory) -> Originals:
+def originals(no_figures: None, tmp_path_factory: pytest.TempPathFactory) -> Originals:
     """A run that was stopped, and the same run finished."""
     folder = tmp_path_factory.mktemp("originals")
     with pytest.MonkeyPatch.context() as patch:

@@ -24,7 +24,6 @@ import fp3o
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import EnvError, NonFiniteError
 from fp3o.learning.config import Config
-from fp3o.runs import run as run_module
 from fp3o.runs.metrics_log import metric_rows
 from fp3o.training.program import Program, TrainState
 from fp3o.types import LARGEST_NUMBER
@@ -167,12 +166,6 @@ TINY: dict[str, Any] = {
     "algorithm": "mappo", "num_envs": 2, "rollout": 4, "hidden": (4,), "epochs": 1, "steps": 24,
     "eval_episodes": 3, "final_episodes": 3, "progress": "quiet", "loggers": (),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes seconds."""
-    monkeypatch.setattr(run_module, "report", lambda _, out: out)
 
 
 @pytest.mark.usefixtures("registries")

@@ -11,7 +11,7 @@ import pytest
 from campaigns import Campaign
 from hypothesis import given
 from hypothesis import strategies as st
-from probe_runs import QUIET, Originals, weights
+from probe_runs import QUIET, SETTINGS, Originals, weights
 from run_files import contents
 
 import fp3o
@@ -52,7 +52,7 @@ def rendered(path: Path, base: Path, originals: Originals) -> None:
 def loaded(path: Path, base: Path, originals: Originals) -> None:
     """Everything a run object tells."""
     run = fp3o.Run.load(path)
-    assert run.config.learner.num_envs == 2
+    assert run.config.learner.num_envs == SETTINGS["num_envs"]
     assert (run.seeds, run.step >= 0, len(repr(run)) > 10) == (run.seeds, True, True)
     assert "<table>" in run._repr_html_()
     for name in ("episode_return", "kl", "eval_return"):

@@ -1,4 +1,7 @@
-"""A finished run, and runs without a report."""
+"""A finished run."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from small_runs import SMALL, TASK
@@ -9,12 +12,8 @@ from fp3o.runs.run import Run
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One finished run, shared by several tests."""
-    return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)
-
-
-@pytest.fixture
-def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes seconds; one run's report is enough."""
-    monkeypatch.setattr(run_module, "report", lambda _, out: out)
+def finished(tmp_path_factory: pytest.TempPathFactory, write_report: Callable[..., Path]) -> Run:
+    """One finished run with its report, shared by several tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "report", write_report)
+        return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)

@@ -32,7 +32,6 @@ def weights(path: Path, seed: int) -> dict[str, np.ndarray]:
     return load_file(path / "policy" / f"seed-{seed}" / "last" / "weights.safetensors")
 
 
-@pytest.mark.usefixtures("without_report")
 def test_a_run_on_the_host(tmp_path: Path) -> None:
     """Stopped in mid-episode and resumed it equals an uninterrupted run; evaluation and video."""
     whole = fp3o.train(TASK, out=tmp_path / "whole", steps=4 * ITERATION, **SMALL)

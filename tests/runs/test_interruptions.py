@@ -2,13 +2,12 @@
 
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_and_resume import differences, environment, interrupted, whole
+from kill_and_resume import command, differences, environment, interrupted, whole
 from small_runs import SMALL, TASK, diverge_once, read_metrics
 
 import fp3o
@@ -17,7 +16,6 @@ from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.run import Run
 
 
-@pytest.mark.usefixtures("without_report")
 def test_a_damaged_checkpoint_loses_only_later_steps(
     tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,9 +60,10 @@ def test_killed_runs_resume_exactly(tmp_path: Path) -> None:
 def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     """Ctrl-C: a checkpoint, the command to resume, exit status 130."""
     out = tmp_path / "run"
-    words = [sys.executable, "-m", "fp3o", "train", TASK, "--algorithm", "mappo", "--steps", "1e8"]
+    words = f"{TASK} --steps 1e8 --save-every 1000 --algorithm mappo --seeds 2 --num-envs 4"
+    same = "--rollout 6 --hidden 8 --epochs 1 --eval-every 2 --eval-episodes 4"  # as in `SMALL`
     process = subprocess.Popen(
-        [*words, "--num-envs", "4", "--rollout", "6", "--out", str(out), "--save-every", "1000"],
+        [*command("train", *words.split(), *same.split()), "--out", str(out)],
         stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "cache"),
     )  # fmt: skip
     deadline = time.monotonic() + 120
@@ -80,7 +79,6 @@ def test_interrupt_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     assert read_metrics(out)[-1]["iteration"] == int(newest.stem)
 
 
-@pytest.mark.usefixtures("without_report")
 def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a policy is no longer finite, the seed is named and the previous state is kept."""
     diverge_once(monkeypatch, "actor", iteration=3)
@@ -89,7 +87,6 @@ def test_divergence_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000002"
 
 
-@pytest.mark.usefixtures("without_report")
 def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says that the checkpoint is intact and how to resume; resuming works."""
     real, calls = RunDirectory.save, []

@@ -12,8 +12,6 @@ from fp3o.runs.atomic import RunError
 from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.run import Run
 
-pytestmark = pytest.mark.usefixtures("without_report")
-
 
 @pytest.fixture
 def copy(finished: Run, tmp_path: Path) -> Path:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from probe_runs import SETTINGS
 from small_runs import diverge_once, read_metrics
 
 import fp3o
@@ -23,9 +24,6 @@ SMALL: dict[str, Any] = {
     "steps": 48, "eval_every": 1, "eval_episodes": 3, "final_episodes": 3, "progress": "quiet",
     "loggers": (),
 }  # fmt: skip
-
-
-pytestmark = pytest.mark.usefixtures("without_report")
 
 
 class Endless(fp3o.Env):
@@ -97,7 +95,7 @@ def test_a_broken_critic_is_not_saved(tmp_path: Path, monkeypatch: pytest.Monkey
     """The last finite state is kept and can be resumed."""
     diverge_once(monkeypatch, "critic", iteration=2)
     with pytest.raises(fp3o.NonFiniteError, match="the critic of seed 1 is not finite"):
-        fp3o.train("probe/credit", out=tmp_path / "run", **SMALL)
+        fp3o.train("probe/credit", out=tmp_path / "run", **SETTINGS)
     assert [path.stem for path in RunDirectory(tmp_path / "run").checkpoints()][-1] == "000000001"
     assert fp3o.resume(tmp_path / "run", progress="quiet", loggers=()).finished
 

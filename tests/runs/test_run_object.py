@@ -22,9 +22,7 @@ TASK = "mpe/simple_speaker_listener"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> fp3o.Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "report", lambda _, out: out)
-        return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)
+    return fp3o.train(TASK, out=tmp_path_factory.mktemp("runs") / "one", **SMALL)
 
 
 def test_facts(run: fp3o.Run) -> None:
@@ -79,7 +77,6 @@ def test_an_unfinished_run(run: fp3o.Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert not part.finished and "20 of 40" in repr(part) and part.step == 20
     assert part.settings == run.settings
     monkeypatch.undo()
-    monkeypatch.setattr(run_module, "report", lambda _, out: out)
     full = fp3o.resume(part.path, progress="quiet", loggers=())
     assert full.finished and full.results["last"] == run.results["last"]
 

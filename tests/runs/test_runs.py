@@ -71,7 +71,6 @@ SPEAKER_LISTENER = {
 }
 
 
-@pytest.mark.usefixtures("without_report")
 def test_videos(tmp_path: Path, capsys: Any) -> None:
     """A run of one seed on a renderable task: GIF and MP4, and evaluation with baselines."""
     run = fp3o.train("mpe/simple_speaker_listener", out=tmp_path / "run", **SPEAKER_LISTENER)
@@ -86,7 +85,6 @@ def test_videos(tmp_path: Path, capsys: Any) -> None:
     assert found["agents"] == 2
 
 
-@pytest.mark.usefixtures("without_report")
 def test_steps_can_be_increased(tmp_path: Path, finished: Run) -> None:
     """An extended run equals one with the larger number of steps from the start."""
     short = fp3o.train(TASK, out=tmp_path / "short", **{**SMALL, "steps": 24 * 4})

@@ -9,6 +9,7 @@ from small_runs import read_metrics, worker_losses
 
 import fp3o
 from fp3o.envs.workers.protocol import WorkerPoolError
+from fp3o.runs.directory import RunDirectory
 
 SMALL: dict[str, Any] = {
     "algorithm": "mappo", "sharing": "full", "seeds": 1, "num_envs": 4, "rollout": 5,
@@ -27,7 +28,6 @@ def counting(folder: Path, *failures: str, on_failure: str = "replace") -> dict[
     return {"task": "pettingzoo:tiny_zoo:Counting", "variant": f"default:{ours},{theirs}"}
 
 
-@pytest.mark.usefixtures("without_report")
 def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """After a kill, a hang, NaN or a wrong shape, training continues and reports the failure."""
     task = counting(tmp_path / "failures", "kill", "hang", "nan", "shape")
@@ -51,7 +51,6 @@ def test_failures_are_among_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
     assert worker_losses(read_metrics(run.path)[-1]) == {**wanted, "env_lost_steps": 16}
 
 
-@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize(
     ("deed", "words"),
     [
@@ -69,7 +68,7 @@ def test_a_failure_that_stops_a_run_loses_nothing(tmp_path: Path, deed: str, wor
         fp3o.train(**task, out=path, steps=3 * 5, **settings)
     kept = read_metrics(path)
     assert [row["iteration"] for row in kept] == [0, 1]
-    assert [file.stem for file in (path / "checkpoints").iterdir()] == ["000000001"]
+    assert [file.stem for file in RunDirectory(path).checkpoints()][-1] == "000000001"
     action, _ = fp3o.Policy.load(path).act(np.zeros((2, 2)))
     assert action.shape == (2, 1)
     assert fp3o.resume(path, progress="quiet", loggers=(), trust=True).finished

@@ -116,11 +116,8 @@ def test_unit_types(name: str, groups: tuple[int, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_a_battle_is_trained_with_estimated_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_battle_is_trained_with_estimated_groups(tmp_path: Path) -> None:
     """The run's settings hold the map."""
-    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(
         "smac/3s5z", sharing="auto", algorithm="fp3o", seeds=1, num_envs=2, rollout=20, epochs=1,
         hidden=(8,), gru_size=0, sequence_length=1, steps=80, eval_every=0, eval_episodes=1,
@@ -130,9 +127,8 @@ def test_a_battle_is_trained_with_estimated_groups(
     assert settings["sharing"] == [0, 0, 0, 1, 1, 1, 1, 1]
 
 
-def test_a_run_estimates_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_estimates_its_groups(tmp_path: Path) -> None:
     """The groups are estimated before training and stored with the settings."""
-    monkeypatch.setattr(fp3o.Run, "report", lambda run, out=None: run.path)
     run = fp3o.train(
         "mpe/simple_speaker_listener", sharing="auto", algorithm="fp3o", seeds=1, num_envs=4,
         rollout=25, epochs=1, hidden=(8,), steps=100, eval_episodes=4, final_episodes=4,

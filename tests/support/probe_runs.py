@@ -4,21 +4,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fp3o.runs import evaluation
+from small_runs import SMALL
 
-SETTINGS: dict[str, Any] = {
-    "algorithm": "mappo", "seeds": 2, "num_envs": 2, "rollout": 4, "hidden": (4,), "epochs": 1,
-    "steps": 8 * 6, "eval_every": 2, "eval_episodes": 2, "final_episodes": 3, "save_every": 0.0,
-    "progress": "quiet", "loggers": (),
-}  # fmt: skip
+from fp3o.runs import evaluation
+from fp3o.runs.run_config import RunConfig
+from fp3o.training.program import Program
+
+SETTINGS: dict[str, Any] = {**SMALL, "save_every": 0.0, "loggers": ()}
 """Six iterations, with a checkpoint after each."""
 QUIET: dict[str, Any] = {"progress": "quiet", "loggers": ()}
 
 
+def compiled_program(config: RunConfig) -> Program:
+    """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
+    if config.task.split("/")[0] not in ("mamujoco", "mpe", "probe"):
+        return evaluation.make_program(config)
+    return _compiled(
+        RunConfig(config.task, config.variant, 1, config.seeds, learner=config.learner)
+    )
+
+
 @cache
-def compiled_program(config: Any) -> Any:
-    """In place of `trainer.make_program`."""
-    program = evaluation.make_program(config)
+def _compiled(config: RunConfig) -> Any:
+    program: Any = evaluation.make_program(config)
     program.compile(program.init(config.seed))
     program.compile = lambda state: None
     return program

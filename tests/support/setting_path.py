@@ -19,8 +19,10 @@ MARK = 0.123456
 """A value of `clip_range` that nothing else has."""
 LOSS = "actor_loss"
 """The function that uses it."""
-RECORDS = {"fp3o.runs.provenance"}
-"""Modules that only record the setting and do not pass it on to the program."""
+RECORDS = {
+    "fp3o.files", "fp3o.runs.checkpoint_files", "fp3o.runs.directory", "fp3o.runs.provenance",
+}  # fmt: skip
+"""Modules that only save the setting or read it back, and do not pass it on to the program."""
 
 
 def carries(value: Any, depth: int = 3) -> bool:

@@ -15,7 +15,6 @@ from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.random_play import sample_actions
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import MissingExtraError
-from fp3o.runs import run as runner
 
 # Not among the development tools: JaxMARL holds Gymnasium back, which the MuJoCo tests need new.
 # `make test-adapters` has a virtual environment of its own.
@@ -94,11 +93,8 @@ def test_a_missing_package_names_its_extra(package: str, monkeypatch: pytest.Mon
         ("jumanji/Cleaner-v0", BY_HAND["Cleaner-v0"]),
     ],
 )
-def test_a_run_from_training_to_its_video(
-    name: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_from_training_to_its_video(name: str, variant: str, tmp_path: Path) -> None:
     """Trained, resumed, evaluated and rendered as any other task."""
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
     silent: Any = {"progress": "quiet", "loggers": ()}
     run = fp3o.train(
         name, variant=variant, algorithm="fp3o", sharing="partial", num_envs=2, rollout=6,

@@ -12,7 +12,6 @@ from fp3o.cli.main import main
 from fp3o.cli.train import fold_env_options
 from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.registry import REGISTERED, get_task, register_env
-from fp3o.runs import run as runner
 
 MODULE = '''
 from dataclasses import dataclass, replace
@@ -52,11 +51,6 @@ SMALL: dict[str, Any] = {
     "seeds": 1, "eval_every": 1, "eval_episodes": 4, "final_episodes": 4, "steps": 40,
     "progress": "quiet", "loggers": (),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from PIL import Image
 
 import fp3o
 from fp3o.cli.main import main
-from fp3o.runs import run as runner
 from fp3o.spec import Box, Discrete
 
 SMALL: dict[str, Any] = {
@@ -77,9 +76,8 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MuJoCo writes warnings to the working directory; reports are tested elsewhere."""
+    """MuJoCo writes warnings to the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
 
 
 OFTEN = ("mpe2", "pursuit", "gymnasium_robotics")

@@ -14,7 +14,6 @@ from fp3o.envs.registry import TASKS, get_task
 from fp3o.envs.smac.env import EPISODE_METRICS, smac_env
 from fp3o.envs.smac.maps import MAPS
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs import run as runner
 from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
 from fp3o.runs.run_config import RunConfig
 
@@ -99,11 +98,8 @@ def test_wins_are_counted_in_training_and_evaluation() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_of_battles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_battles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Train, evaluate with baselines, render."""
-    monkeypatch.setattr(runner, "report", lambda _, out: out)
     run = fp3o.train(
         "smac/3s5z", preset="many", out=tmp_path / "run", steps=240, progress="quiet", loggers=(),
         **{**SMALL, "rollout": 10},
