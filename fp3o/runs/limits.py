@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -30,6 +31,9 @@ MAX_EPISODES = 10**9
 """Largest number of episodes of an evaluation."""
 
 FLOAT_BYTES = 4
+
+CONTROL_GROUPS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
+"""Where Linux keeps limits of memory, by the kind of control groups: version 2, version 1."""
 
 PARAMETER_COPIES = 3
 """The parameters and the two moments of Adam."""
@@ -120,14 +124,29 @@ def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
 
 
 def device_memory() -> int:
-    """Memory of the accelerator where there is one, else of the machine, in bytes."""
+    """Memory of the accelerator where there is one, else of the machine or container, in bytes."""
     device = jax.local_devices()[0]
     stats = {} if device.platform == "cpu" else device.memory_stats() or {}
     if "bytes_limit" in stats:
         return stats["bytes_limit"]
     if not hasattr(os, "sysconf"):  # Windows does not tell
         return sys.maxsize
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), container_memory())
+
+
+def container_memory(
+    groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> int:
+    """The smallest limit of the control groups of this process: of a container or a job."""
+    lines = own.read_text().splitlines() if own.exists() else []
+    limits: list[Path] = []
+    for _, kind, place in (line.split(":", 2) for line in lines):
+        if kind in CONTROL_GROUPS:
+            root, name = CONTROL_GROUPS[kind]
+            folder = groups / root / place.lstrip("/")
+            limits += [path / name for path in (folder, *folder.parents)]
+    texts = [path.read_text().strip() for path in limits if path.is_file()]
+    return min((int(text) for text in texts if text.isdigit()), default=sys.maxsize)
 
 
 def _weights(learner: Config, num_in: int, num_out: int, sharing: Sharing) -> int:

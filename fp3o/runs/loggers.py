@@ -116,7 +116,7 @@ OPENING_HINTS = {
 """What usually helps."""
 
 
-class SteadyLogger:
+class FaultTolerantLogger:
     """A logger whose failure does not end a run: it is reported once and left out afterwards.
 
     `metrics.jsonl` has every row all the same.
@@ -175,7 +175,7 @@ def open_loggers(
                 logger = LOGGERS[name](path, settings, first_step)
             except Exception as error:
                 raise LoggerError(name, error) from error
-            opened.append(SteadyLogger(name, logger))
+            opened.append(FaultTolerantLogger(name, logger))
     return opened
 
 

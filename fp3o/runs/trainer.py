@@ -148,8 +148,8 @@ class Trainer:
             self._save()
             self.display.close()
             self.display.say(
-                f"stopped by an error and saved at step {self.step}: fix it and continue with "
-                f"`fp3o resume {self.path}`"
+                f"stopped by an error and saved at step {self.step}: once its cause is removed, "
+                f"continue with `fp3o resume {self.path}`; other settings need a new run"
             )
             raise
 

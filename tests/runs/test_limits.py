@@ -11,7 +11,13 @@ import pytest
 import fp3o
 from fp3o.envs.check import check_env
 from fp3o.errors import SettingError
-from fp3o.runs.limits import RunCounts, device_memory, memory_needed, num_parameters
+from fp3o.runs.limits import (
+    RunCounts,
+    container_memory,
+    device_memory,
+    memory_needed,
+    num_parameters,
+)
 from fp3o.runs.run_config import RunConfig
 
 BASE = RunConfig.from_preset("probe/credit")
@@ -94,6 +100,23 @@ def test_memory_is_a_lower_bound() -> None:
     needed = memory_needed(BASE.task_info.spec(), learner, RunCounts(1, 1, 1))["a rollout"].bytes
     assert needed < int(done.stdout) < 20 * needed
     assert needed < device_memory()
+
+
+def test_a_container_limits_memory(tmp_path: Path) -> None:
+    """The smallest limit of the groups around a process; `max` is none."""
+    own, inner = tmp_path / "cgroup", tmp_path / "groups" / "job" / "step"
+    assert container_memory(tmp_path, own) == sys.maxsize
+    inner.mkdir(parents=True)
+    own.write_text("1:cpu:/other\n0::/job/step\n")
+    (inner / "memory.max").write_text("max\n")
+    assert container_memory(tmp_path / "groups", own) == sys.maxsize
+    (inner.parent / "memory.max").write_text("5000\n")
+    assert container_memory(tmp_path / "groups", own) == 5000
+    (tmp_path / "groups" / "memory" / "old").mkdir(parents=True)
+    (tmp_path / "groups" / "memory" / "old" / "memory.limit_in_bytes").write_text("4000\n")
+    own.write_text("4:memory:/old\n0::/job/step\n")
+    assert container_memory(tmp_path / "groups", own) == 4000
+    assert 0 < device_memory() <= container_memory()
 
 
 @pytest.mark.parametrize("seed", [2**32, -1, 2**64])

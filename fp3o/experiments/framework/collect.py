@@ -1,6 +1,5 @@
 """Reading finished cells, and the report of an experiment."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from fp3o.experiments.framework.grid import Cell, CellResult, Experiment, Scale
 from fp3o.experiments.framework.run_grid import FAILURES, JOBS, cell_finished, check_cell_folder
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.experiment_report import ExperimentReport, Failure
+from fp3o.runs.directory import RunDirectory
 
 
 def read_cells(cells: Sequence[Cell], out: Path, command: str = "") -> list[CellResult]:
@@ -22,7 +22,7 @@ def read_cells(cells: Sequence[Cell], out: Path, command: str = "") -> list[Cell
 
 def _read_cell(cell: Cell, path: Path, command: str) -> CellResult:
     if cell.job != "train":
-        return CellResult(cell, path, timing=json.loads((path / JOBS[cell.job].result).read_text()))
+        return CellResult(cell, path, timing=RunDirectory(path).read_json(JOBS[cell.job].result))
     return CellResult(cell, path, _label_run(RunRecord.read(path), cell, command))
 
 
