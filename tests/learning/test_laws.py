@@ -130,7 +130,7 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["fp3o", "a2po", pytest.param(CUSTOM_ALGORITHM, marks=pytest.mark.slow)]
+    "algorithm", ["mappo", "fp3o", "a2po", pytest.param(CUSTOM_ALGORITHM, marks=pytest.mark.slow)]
 )
 def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
     """Seeds share a program and nothing else; hyperparameters may differ between seeds."""

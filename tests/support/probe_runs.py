@@ -15,13 +15,19 @@ SETTINGS: dict[str, Any] = {**SMALL, "save_every": 0.0, "loggers": ()}
 QUIET: dict[str, Any] = {"progress": "quiet", "loggers": ()}
 
 
+NOT_COMPILED = (
+    "steps", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every", "save_every",
+    "keep_checkpoints",
+)  # fmt: skip
+"""Settings of a run that are no part of its program."""
+
+
 def compiled_program(config: RunConfig) -> Program:
     """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
     if config.task.split("/")[0] not in ("mamujoco", "mpe", "probe"):
         return evaluation.make_program(config)
-    return _compiled(
-        RunConfig(config.task, config.variant, 1, config.seeds, learner=config.learner)
-    )
+    settings = {name: x for name, x in config.settings.items() if name not in NOT_COMPILED}
+    return _compiled(RunConfig().with_settings(settings))
 
 
 @cache
