@@ -63,7 +63,8 @@ def test_directories_that_disappear(
 
     It disappears in an iteration, between a checkpoint and its policies, or just before a policy.
     """
-    path, elsewhere, real = tmp_path / "run", tmp_path / "elsewhere", getattr(place, name)
+    monkeypatch.chdir(tmp_path)
+    path, elsewhere, real = Path("run"), Path("elsewhere"), getattr(place, name)
     calls = iter(range(100))
 
     def disappearing(*arguments: Any, **options: Any) -> Any:
@@ -76,7 +77,7 @@ def test_directories_that_disappear(
     monkeypatch.setattr(place, name, disappearing)
     with pytest.raises(fp3o.RunError, match="moved, replaced or deleted"):
         fp3o.train(TASK, out=path, **SETTINGS)
-    monkeypatch.undo()
+    monkeypatch.setattr(place, name, real)
     assert not path.exists()
     if how == "moved":
         assert fp3o.resume(elsewhere, **QUIET).finished
