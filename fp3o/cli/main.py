@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from platformdirs import user_cache_dir
 from rich.console import Console
@@ -88,9 +89,15 @@ def _no_platform(reason: str) -> str:
 
 
 def _enable_compilation_cache() -> None:
-    """Cache compiled programs on disk, so that a second run of the same kind starts in seconds."""
-    folder = os.environ.get("FP3O_CACHE") or user_cache_dir("fp3o", appauthor=False)
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", folder)
+    """Cache compiled programs on disk, so that a second run of the same kind starts in seconds.
+
+    Where the disk cannot be written, there is no cache: JAX would warn at every program.
+    """
+    folder = Path(os.environ.get("FP3O_CACHE") or user_cache_dir("fp3o", appauthor=False))
+    exists = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    if not exists.is_dir() or not os.access(exists, os.W_OK | os.X_OK):
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")
 
 

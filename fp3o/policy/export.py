@@ -28,17 +28,22 @@ def write_policy(
     actor: PackedParams,
     provenance: Mapping[str, Any],
     norm: ValueNorm | None = None,
+    parents: bool = True,
 ) -> Policy:
     """Save the actor of one seed as a policy folder, and return the policy.
 
-    `provenance` is free-form: JSON values and arrays. `norm` adds the value normaliser. Raises
-    `PolicyError` for weights that are not finite, without changing the folder; errors of the disk
-    are passed on to the run that writes it.
+    `provenance` is free-form: JSON values and arrays. `norm` adds the value normaliser. Missing
+    folders around it are made unless `parents` is false. Raises `PolicyError` for weights that are
+    not finite, without changing the folder; errors of the disk are passed on to the run that
+    writes it.
     """
     leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
     weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
     policy = Policy(_card(setup, provenance, norm), weights)
-    write_folder(policy.card, policy.weights, Path(folder).resolve())
+    target = Path(folder).resolve()
+    if parents:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_folder(policy.card, policy.weights, target)
     return policy
 
 

@@ -105,6 +105,7 @@ class Policy(Team):
         """Write a policy folder; an older policy there is replaced, anything else is rejected."""
         target = Path(folder).resolve()
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             files.write_folder(self.card, self.weights, target)
         except OSError as error:
             raise PolicyError(

@@ -35,10 +35,12 @@ UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 
 
 def replace_folder(files: Mapping[str, bytes], target: Path) -> None:
-    """Write a folder, or replace it: it is the old one or the new one, never a mixture."""
+    """Write a folder, or replace it: it is the old one or the new one, never a mixture.
+
+    The folder around it must exist.
+    """
     if target.exists() and not (target.is_dir() and {*os.listdir(target)} <= {*files}):
         raise PolicyError(f"{target} exists and is not a policy folder: it is not replaced")
-    target.parent.mkdir(parents=True, exist_ok=True)
     new = _temporary(target)
     new.mkdir()
     try:

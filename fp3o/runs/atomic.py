@@ -37,6 +37,13 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 """Errors of a disk, whichever file they are about."""
 
 
+def _is_inside(name: object, folder: Path) -> bool:
+    """Whether an error is about a file of a folder; either path may be relative or have links."""
+    if not isinstance(name, str | bytes):
+        return False
+    return Path(os.path.realpath(os.fsdecode(name))).is_relative_to(os.path.realpath(folder))
+
+
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
     """Turn disk errors into a RunError that says how to continue.
@@ -46,7 +53,7 @@ def write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in DISK_ERRORS and not str(error.filename).startswith(str(path)):
+        if error.errno not in DISK_ERRORS and not _is_inside(error.filename, path):
             raise
         started = os.path.lexists(path / "config.json")
         hint = f"The last checkpoint is intact; fix this and continue with `fp3o resume {path}`"

@@ -128,6 +128,10 @@ class RunDirectory:
         try:
             with write_errors(self.path):
                 yield
+        except RunError as error:
+            if isinstance(error.__cause__, OSError):
+                self.check_in_place()
+            raise
         finally:
             self.unlock()
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -63,6 +64,7 @@ def write_policies(
     evaluations: Evaluations | None = None,
 ) -> None:
     """Write the last and the best policy of every seed as self-contained folders."""
+    directory.check_in_place()
     record = directory.read_json("config.json")
     settings, best = record["settings"], checkpoint.best
     seeds = len(best.score)
@@ -80,9 +82,18 @@ def write_policies(
                 "evaluation": dict(evaluations[which][k]) if evaluations else score,
                 **{name: record[name] for name in ("versions", "commit", "created")},
             }
-            folder = directory.path / "policy" / f"seed-{seed}" / which
+            folder = _seed_folder(directory, seed) / which
             actor, norm = jax.tree.map(lambda x, k=k: jnp.asarray(x[k]), (rows, learner.value_norm))
-            write_policy(folder, setup, actor, provenance, norm)
+            write_policy(folder, setup, actor, provenance, norm, parents=False)
+
+
+def _seed_folder(directory: RunDirectory, seed: int) -> Path:
+    """The folder of a seed's policies. It is made, the run directory is not: it may have moved."""
+    directory.check_in_place()
+    folder = directory.path / "policy" / f"seed-{seed}"
+    for place in (folder.parent, folder):
+        place.mkdir(exist_ok=True)
+    return folder
 
 
 def _score(value: float) -> dict[str, float]:

@@ -14,6 +14,7 @@ from report_runs import make
 
 from fp3o.reports import ReportError, RunRecord, read_runs, summary_text
 from fp3o.reports.data.scores import scores_by_task
+from fp3o.reports.data.timing import elapsed_seconds
 from fp3o.reports.marl_eval import marl_eval
 from fp3o.reports.pages.run_page import provenance_section, settings_section
 from fp3o.reports.phrasing import finding
@@ -109,6 +110,20 @@ def test_damage_is_named_with_its_place(
     (path / name).write_text(content)
     with pytest.raises(ReportError, match=rf"{name} is damaged: .*{words}"):
         RunRecord.read(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\xff\xfe", b"[1]", b"[" * 10**5, b'{"step": Infinity, "seconds": 1}',
+     b'{"step": 1, "seconds": 1%s}' % (b"0" * 400), b'{"step": "x", "seconds": {}}', b"{}"],
+    ids=lambda line: ascii(line[:24]),
+)  # fmt: skip
+def test_damaged_times_are_skipped(tmp_path: Path, line: bytes) -> None:
+    """They are for information only."""
+    path = make(tmp_path / "run", iterations=1)
+    (path / "timing.jsonl").write_bytes(line + b'\n{"step": 3200, "seconds": 1.5}\n')
+    assert elapsed_seconds(path) == {3200: 1.5}
+    assert marl_eval(read_runs([path]))
 
 
 def test_numbers_in_metrics_that_are_none(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from probe_runs import QUIET, SETTINGS, Originals
 from small_runs import TASK
 
 import fp3o
-from fp3o.runs import trainer
+from fp3o.runs import results, trainer
 
 COUNTDOWN.install()
 
@@ -51,23 +51,33 @@ def start_or_resume(path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["moved", "deleted"])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(trainer.Trainer, "_iterate"), (trainer, "write_policies"), (results, "write_policy")],
+)
 def test_directories_that_disappear(
-    originals: Originals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    """The run stops, leaves no second directory behind, and goes on where it was moved to."""
-    path, elsewhere, real = tmp_path / "run", tmp_path / "elsewhere", trainer.Trainer._iterate
+    originals: Originals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    place: Any, name: str, how: str,
+) -> None:  # fmt: skip
+    """The run stops, leaves no second directory behind, and goes on where it was moved to.
 
-    def disappearing(self: Any, started: float) -> Any:
-        if self.iteration == 3:
+    It disappears in an iteration, between a checkpoint and its policies, or just before a policy.
+    """
+    monkeypatch.chdir(tmp_path)
+    path, elsewhere, real = Path("run"), Path("elsewhere"), getattr(place, name)
+    calls = iter(range(100))
+
+    def disappearing(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == 3:
             path.rename(elsewhere)
             if how == "deleted":
                 shutil.rmtree(elsewhere)
-        return real(self, started)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(trainer.Trainer, "_iterate", disappearing)
+    monkeypatch.setattr(place, name, disappearing)
     with pytest.raises(fp3o.RunError, match="moved, replaced or deleted"):
         fp3o.train(TASK, out=path, **SETTINGS)
-    monkeypatch.undo()
+    monkeypatch.setattr(place, name, real)
     assert not path.exists()
     if how == "moved":
         assert fp3o.resume(elsewhere, **QUIET).finished
