@@ -33,12 +33,14 @@ $(ADAPTERS)/.installed: pyproject.toml
 demo: $(BIN)/.installed
 	$(BIN)/fp3o train
 
-# The tests of a file run in one process and share what it has compiled.
+# Tests that follow each other run in one process and share what it has compiled.
+SPREAD := -n $(WORKERS) --dist worksteal
+
 test: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest $(SPREAD)
 
 test-slow: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(BIN)/python -m pytest $(SPREAD) -m slow
 
 # The attacks on files, runs and processes at full length (hours); totals for docs/reliability.md.
 campaign: $(BIN)/.installed-dev

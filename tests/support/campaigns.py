@@ -8,6 +8,7 @@ seed that a failure prints; `CAMPAIGN_SEED` sets it. Several processes can share
 
 import os
 import random
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
@@ -72,7 +73,10 @@ class Campaign:
             suppress_health_check=list(hypothesis.HealthCheck),  # pyright: ignore[reportArgumentType]
         )
         print(f"{self.name}: seed {self.seed}")
-        hypothesis.seed(self.seed)(settings(test))()
+        with warnings.catch_warnings():
+            # Threads that other tests started may draw random numbers meanwhile.
+            warnings.filterwarnings("ignore", "Do not use the `random` module")
+            hypothesis.seed(self.seed)(settings(test))()
 
     @property
     def record(self) -> dict[str, Any]:

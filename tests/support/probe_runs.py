@@ -15,6 +15,8 @@ SETTINGS: dict[str, Any] = {**SMALL, "save_every": 0.0, "loggers": ()}
 QUIET: dict[str, Any] = {"progress": "quiet", "loggers": ()}
 
 
+BUILT_IN = ("mamujoco", "matrix", "mpe", "probe", "smac")
+"""Families whose environments are the same whenever they are made."""
 NOT_COMPILED = (
     "steps", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every", "save_every",
     "keep_checkpoints",
@@ -24,7 +26,7 @@ NOT_COMPILED = (
 
 def compiled_program(config: RunConfig) -> Program:
     """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
-    if config.task.split("/")[0] not in ("mamujoco", "mpe", "probe"):
+    if config.task.split("/")[0] not in BUILT_IN:
         return evaluation.make_program(config)
     settings = {name: x for name, x in config.settings.items() if name not in NOT_COMPILED}
     return _compiled(RunConfig().with_settings(settings))
