@@ -34,13 +34,11 @@ demo: $(BIN)/.installed
 	$(BIN)/fp3o train
 
 # Tests that follow each other run in one process and share what it has compiled.
-SPREAD := -n $(WORKERS) --dist worksteal
-
 test: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest $(SPREAD)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-slow: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest $(SPREAD) -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 # The attacks on files, runs and processes at full length (hours); totals for docs/reliability.md.
 campaign: $(BIN)/.installed-dev
