@@ -27,7 +27,7 @@ $(ADAPTERS)/.installed: pyproject.toml
 	@echo "installing fp3o with JaxMARL and Jumanji ..."
 	$(PYTHON) -m venv $(ADAPTERS)
 	$(ADAPTERS)/bin/pip install --quiet --disable-pip-version-check -e '.[jaxmarl,jumanji]' \
-		'beartype>=0.20' 'pytest>=8' 'pytest-xdist>=3.6'
+		'beartype>=0.20' 'hypothesis>=6.100' 'pytest>=8' 'pytest-xdist>=3.6'
 	touch $@
 
 demo: $(BIN)/.installed
