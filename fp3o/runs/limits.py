@@ -145,7 +145,7 @@ def container_memory(
             root, name = CONTROL_GROUPS[kind]
             folder = groups / root / place.lstrip("/")
             limits += [path / name for path in (folder, *folder.parents)]
-    texts = [path.read_text().strip() for path in limits if path.is_file()]
+    texts = [path.read_text().strip() for path in limits if os.access(path, os.R_OK)]
     return min((int(text) for text in texts if text.isdigit()), default=sys.maxsize)
 
 

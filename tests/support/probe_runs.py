@@ -1,4 +1,4 @@
-"""Tiny runs whose program is compiled once per process, for campaigns of many runs."""
+"""Programs that are compiled once per process, and tiny runs for campaigns of many runs."""
 
 from functools import cache
 from pathlib import Path
