@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fp3o.envs.smac.maps import Map, UnitGroup
+from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.loop import apply_orders, simulate_loop
 from fp3o.envs.smac.simulator.state import NO_TARGET, STOP, Orders, Units
@@ -18,8 +19,8 @@ MIDDLE = 16.0
 class Arena:
     """A battle simulated loop by loop, without noise."""
 
-    def __init__(self, roster: Map):
-        self.battle = Battle("arena", roster)
+    def __init__(self, roster: Map, rules: Rules = DEFAULT_RULES):
+        self.battle = Battle("arena", roster, rules)
         self.units = self.battle.initial_units()
         self._loop = jax.jit(partial(simulate_loop, self.battle))
 
@@ -31,7 +32,7 @@ class Arena:
 
     def run(self, orders: Orders, loops: int) -> list[Units]:
         """Simulate a number of loops; the first state is the one before them."""
-        self.units = apply_orders(self.units, orders)
+        self.units = apply_orders(self.battle, self.units, orders)
         seen, calm = [self.units], jnp.zeros(len(self.battle.units))
         for _ in range(loops):
             self.units = self._loop(self.units, orders, calm)
@@ -44,13 +45,15 @@ class Arena:
         self.units = self.units._replace(**new)
 
 
-def facing(ours: dict[str, int], theirs: dict[str, int], apart: float) -> Arena:
+def facing(
+    ours: dict[str, int], theirs: dict[str, int], apart: float, rules: Rules = DEFAULT_RULES
+) -> Arena:
     """Two teams on flat ground."""
     left, right = (
         tuple(UnitGroup(unit, count, (x, MIDDLE)) for unit, count in side.items())
         for side, x in ((ours, MIDDLE - apart / 2), (theirs, MIDDLE + apart / 2))
     )
-    return Arena(Map(left, right, (MIDDLE, MIDDLE), 100, "flat"))
+    return Arena(Map(left, right, (MIDDLE, MIDDLE), 100, "flat"), rules)
 
 
 def hits(seen: list[Units], unit: int) -> list[tuple[int, float]]:

@@ -12,6 +12,7 @@ the game.
 | `observations` | `ObservationBuilder`: observations, states and action masks         |
 | `host_layout`  | the paper's observations in NumPy, for StarCraft II                 |
 | `maps`         | the published maps: teams and initial positions                     |
+| `rules`        | options of a battle: leash of targets, calls for help, backswing    |
 | `units`        | statistics of the unit types                                        |
 | `terrain`      | walkable cells, distances to walls, routes (`terrain_data`: levels) |
 | `scripted`     | scripted teams, the baselines                                       |

@@ -16,6 +16,7 @@ from fp3o.envs.smac.observations import (
     MOVE_DIRECTIONS,
     ObservationBuilder,
 )
+from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.battle import Battle, battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
 from fp3o.envs.smac.simulator.state import (
@@ -51,10 +52,11 @@ class SmacState(NamedTuple):
 
 @dataclass(frozen=True)
 class SmacEnv(Env):
-    """A battle on one map under one layout of observations."""
+    """A battle on one map under one layout of observations and one set of rules."""
 
     name: str
     layout: str = "paper"
+    rules: Rules = DEFAULT_RULES
     renderable = True
 
     @property
@@ -76,7 +78,7 @@ class SmacEnv(Env):
     @cached_property
     def battle(self) -> Battle:
         """The static description of the battle."""
-        return battle_on(self.name)
+        return battle_on(self.name, self.rules)
 
     @cached_property
     def observations(self) -> ObservationBuilder:
@@ -90,7 +92,7 @@ class SmacEnv(Env):
         types = list(dict.fromkeys(units))
         obs, state = self.observations.sizes
         return EnvSpec(
-            f"{SMAC}/{self.name}:{self.layout}",
+            f"{SMAC}/{self.name}:{self.rules.variant(self.layout)}",
             Discrete(((self.observations.num_actions,),) * len(units)),
             obs,
             state,
@@ -167,6 +169,6 @@ class SmacEnv(Env):
 
 
 @cache
-def smac_env(name: str, layout: str) -> SmacEnv:
-    """The environment of a map, by name."""
-    return SmacEnv(name, layout)
+def smac_env(name: str, variant: str) -> SmacEnv:
+    """The environment of a map, by name; a variant is a layout with options of the rules."""
+    return SmacEnv(name, *Rules.parse(variant))

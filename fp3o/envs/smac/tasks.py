@@ -15,7 +15,7 @@ def _task(name: str) -> Task | None:
         return None
     return Task(
         f"{SMAC}/{name}", map_summary(name), partial(_env, name), LAYOUTS, _baselines,
-        smac_presets(name),
+        smac_presets(name), takes_options=True,
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ MAP_SIZE = 32
 """Cells per side of a map; the centre is SMAC's origin."""
 CLEARANCE_SAMPLES = 4
 """Samples per cell and axis of the distance to the nearest wall."""
+RAMP = 3
+"""Level of the cells between low and high ground."""
 DIRECT = 8
 """Entry of a table of routes: a straight line leads there."""
 COMPASS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)])
@@ -35,7 +37,7 @@ class Terrain:
         padded = np.pad(self.level, 1, mode="edge")
         for x, y in COMPASS.tolist():
             beside = padded[1 + x : 1 + x + MAP_SIZE, 1 + y : 1 + y + MAP_SIZE]
-            ramp = (beside == 3) | (self.level == 3)
+            ramp = (beside == RAMP) | (self.level == RAMP)
             inner = inner & (beside > 0) & ((beside == self.level) | ramp)
         return inner
 
@@ -60,7 +62,8 @@ class Terrain:
     def routes(self) -> np.ndarray | None:
         """(1024, 1024): first direction from cell to cell, an index of `COMPASS` or `DIRECT`.
 
-        None if straight lines connect all cells.
+        To a cell on which nobody can walk, such as a cliff under a colossus, a route leads to the
+        nearest walkable one. None if straight lines connect all cells.
         """
         free = self.walkable
         if self.rectangle is not None:
@@ -75,7 +78,15 @@ class Terrain:
             step = np.hypot(x, y) + _beside(away, x, y, np.inf)
             step = np.where(_open(free, x, y).ravel()[:, None], step, np.inf)
             first, best = np.where(step < best, number, first), np.minimum(step, best)
-        return np.where(clear | ~np.isfinite(best), DIRECT, first).astype(np.int8)
+        table = np.where(clear | ~np.isfinite(best), DIRECT, first).astype(np.int8)
+        return table[:, nearest_cells(free)]
+
+
+def nearest_cells(free: np.ndarray) -> np.ndarray:
+    """(1024,): index of the free cell nearest to every cell; that of free cells is their own."""
+    cells, open_cells = np.argwhere(np.ones_like(free)), np.argwhere(free)
+    distance = ((cells[:, None] - open_cells[None]) ** 2).sum(-1)
+    return np.flatnonzero(free)[distance.argmin(1)]
 
 
 def clearance(free: np.ndarray) -> np.ndarray:
@@ -149,5 +160,5 @@ def terrain(name: str) -> Terrain:
     """A terrain by name."""
     lines = (line.split() for line in TERRAINS[name].split("\n") if line)
     rows = [row for count, row in lines for _ in range(int(count))]
-    number = {"0": 0, "1": 1, "2": 2, "r": 3}
+    number = {"0": 0, "1": 1, "2": 2, "r": RAMP}
     return Terrain(np.array([[number[c] for c in row] for row in reversed(rows)]).T)

@@ -21,6 +21,10 @@ SHIELD_DELAY, SHIELD_REGENERATION = 10.0, 2.0
 """Seconds after the last hit until shields regenerate, and points per second from then on."""
 MIN_DAMAGE = 0.5
 """Minimum damage of a hit after armour."""
+BACKSWING = 0.5
+"""Seconds for which a unit stands after a hit, where the data of its weapon say nothing else."""
+CALL_PERIOD = 2.0
+"""Seconds between two calls for help of one unit."""
 
 Number = int | float
 
@@ -63,6 +67,8 @@ class UnitType:
     blast: Number = 0.0
     """Radius of the explosion with which it attacks and dies, or 0."""
     regeneration: Number = 0.0
+    backswing: Number = BACKSWING
+    """Seconds for which it stands after a hit, unless it gets a new order."""
     range_slop: Number = RANGE_SLOP
     walks_cliffs: bool = False
     """Whether it steps over cliffs and over other units."""
@@ -75,7 +81,7 @@ _ZERG = 0.2734
 """Health points per second that Zerg units regenerate."""
 
 UNIT_TYPES: Mapping[str, UnitType] = {
-    "marine": UnitType(45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, _LIGHT),
+    "marine": UnitType(45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, _LIGHT, backswing=0.75),
     "zealot": UnitType(
         100, 8, 1.2, 0.0, 0.1, 2.25, 0.5, 0.375, _LIGHT, shield=50, armour=1, second_hit=0.28,
         max_cooldown=22,

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array
 
 from fp3o.envs.smac.maps import MAPS, Map, formation, unit_names
+from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
-from fp3o.envs.smac.terrain import Terrain, clearance, terrain
+from fp3o.envs.smac.terrain import RAMP, Terrain, clearance, terrain
 from fp3o.envs.smac.units import (
     LOOPS_PER_SECOND,
     SCAN_RANGE,
@@ -36,6 +37,7 @@ class UnitStats(NamedTuple):
     period: np.ndarray
     windup: np.ndarray
     second_hit: np.ndarray
+    backswing: np.ndarray
     missile_speed: np.ndarray
     regeneration: np.ndarray
     blast: np.ndarray
@@ -52,7 +54,8 @@ def unit_stats(units: list[UnitType]) -> UnitStats:
             unit.hp, unit.shield, unit.armour, unit.speed / loops, unit.radius, unit.separation,
             unit.weapon_range, unit.range_slop, max(unit.weapon_range, SCAN_RANGE),
             unit.period * loops, round(unit.windup * loops), round(unit.second_hit * loops),
-            unit.missile_speed / loops, unit.regeneration / loops, unit.blast,
+            round(unit.backswing * loops), unit.missile_speed / loops,
+            unit.regeneration / loops, unit.blast,
             round(unit.lance.delay * loops) if unit.lance else 0, unit.walks_cliffs,
         )
         for unit in units
@@ -66,6 +69,7 @@ class Battle:
 
     name: str
     map: Map
+    rules: Rules = DEFAULT_RULES
 
     @cached_property
     def units(self) -> list[UnitType]:
@@ -116,6 +120,13 @@ class Battle:
         return low, clearance(self.terrain.over_cliffs) if over_cliffs else None
 
     @cached_property
+    def heights(self) -> np.ndarray | None:
+        """Height of every cell, ramps between the levels; None if all ground is level."""
+        level = self.terrain.level
+        ground = level[self.terrain.over_cliffs]
+        return None if (ground == ground[0]).all() else np.where(level == RAMP, 1.5, level)
+
+    @cached_property
     def initial_positions(self) -> np.ndarray:
         """(u, 2): positions at the start of an episode."""
         free = self.terrain.walkable
@@ -130,7 +141,7 @@ class Battle:
         return Units(
             x, y, jnp.asarray(stats.hp), jnp.asarray(stats.shield), jnp.zeros(count), zero, none,
             zero, none, jnp.zeros((count, 4)), jnp.full(count, SHIELD_DELAY * LOOPS_PER_SECOND),
-            jnp.zeros(count, bool),
+            jnp.zeros(count, bool), zero, none, zero,
         )  # fmt: skip
 
     def between_sides(self, pairs: Array) -> BySide:
@@ -144,6 +155,6 @@ def _bonus(one: UnitType, other: UnitType) -> Number:
 
 
 @cache
-def battle_on(name: str) -> Battle:
+def battle_on(name: str, rules: Rules = DEFAULT_RULES) -> Battle:
     """The battle on a map, by name."""
-    return Battle(name, MAPS[name])
+    return Battle(name, MAPS[name], rules)

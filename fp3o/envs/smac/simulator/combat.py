@@ -1,15 +1,17 @@
 """When attacks hit, by weapon: direct hits, missiles, second hits, lances and explosions."""
 
 from functools import reduce
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
-from fp3o.envs.smac.simulator.state import BySide, Units
+from fp3o.envs.smac.simulator.state import CALL_LOOPS, NO_TARGET, BySide, Units
 from fp3o.envs.smac.simulator.targeting import at_target, target_masks
+from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
 
 
@@ -28,7 +30,11 @@ def update_attacks(
     lost = winding & ~able  # a target that died before the hit costs no cooldown
     windup = jnp.where(lost, 0, jnp.maximum(windup, 0)).astype(jnp.int32)
     cooldown = jnp.where(lost, 0.0, jnp.where(starts, wait, cooldown))
-    return units._replace(windup=windup, cooldown=cooldown), hits
+    units = units._replace(windup=windup, cooldown=cooldown)
+    if battle.rules.backswing:
+        stands = jnp.where(hits, stats.backswing.astype(np.int32), units.backswing)
+        units = units._replace(backswing=jnp.maximum(stands - 1, 0))
+    return units, hits
 
 
 def resolve_hits(
@@ -36,20 +42,32 @@ def resolve_hits(
 ) -> Units:
     """Apply all hits of this loop: damage, deaths, explosions, regeneration."""
     stats, alive = battle.stats, units.hp > 0
-    damage, count = _total_damage(battle, units, hits, mask, distance)
+    damage, count, attacker = _received(battle, units, hits, mask, distance)
     units = _launch(battle, units, hits, mask, distance)
     hp, shield = apply_damage(units.hp, units.shield, damage, count, stats.armour)
     hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
     since_hit = jnp.where((damage > 0) & alive, 0.0, units.since_hit + 1)
     exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
     units = units._replace(hp=hp, shield=shield, since_hit=since_hit, exploding=exploding)
+    if battle.rules.help:
+        calls = (attacker != NO_TARGET) & (units.silence == 0)
+        silence = jnp.where(calls, CALL_LOOPS, jnp.maximum(units.silence - 1, 0))
+        units = units._replace(attacker=attacker, silence=silence)
     return regenerate(stats, units)
 
 
-def _total_damage(
-    battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array
-) -> tuple[Array, Array]:
-    """Damage and number of hits that every unit receives, from all weapons together."""
+class Received(NamedTuple):
+    """What every unit receives in a loop."""
+
+    damage: Float[Array, " u"]
+    hits: Int[Array, " u"]
+    """Number of hits."""
+    attacker: Int[Array, " u"]
+    """One of the attackers, an index within the other side, or `NO_TARGET`."""
+
+
+def _received(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Received:
+    """Damage, hits and attackers of every unit, from all weapons together."""
     stats, alive = battle.stats, units.hp > 0
     # Missiles of dead units still fly, but dead units deliver no second hit.
     lands = (units.flight == 1) & (alive | ~(stats.second_hit > 0))
@@ -63,8 +81,8 @@ def _total_damage(
     if (stats.blast > 0).any():
         explodes = units.exploding | (hits & (stats.blast > 0))
         received.append(_explosion_hits(battle, explodes, distance))
-    damage, count = (reduce(jnp.add, part) for part in zip(*received, strict=True))
-    return damage, count
+    damage, count, attacker = zip(*received, strict=True)
+    return Received(reduce(jnp.add, damage), reduce(jnp.add, count), reduce(jnp.maximum, attacker))
 
 
 def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Units:
@@ -82,8 +100,8 @@ def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: A
     return units._replace(flight=flight, flight_target=target)
 
 
-def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> tuple[Array, Array]:
-    """Damage and number of hits that every unit receives from attacks on one target."""
+def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> Received:
+    """What every unit receives from attacks on one target."""
     n = battle.num_allies
     received = []
     for side, other, targets in (
@@ -91,17 +109,20 @@ def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> tuple[Array, 
         (slice(n, None), slice(0, n), mask[1]),
     ):
         hit = targets & hits[side, None]
-        received.append((jnp.where(hit, battle.damage[side, other], 0.0).sum(0), hit.sum(0)))
-    damage, count = (jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True))
-    return damage, count
+        index = np.arange(hit.shape[0], dtype=np.int32)[:, None]
+        attacker = jnp.where(hit, index, NO_TARGET).max(0)
+        damage = jnp.where(hit, battle.damage[side, other], 0.0).sum(0)
+        received.append((damage, hit.sum(0), attacker))
+    return Received(*(jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True)))
 
 
-def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> tuple[Array, Array]:
-    """Explosions hit all opponents within their radius."""
+def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> Received:
+    """Explosions hit all opponents within their radius. Nobody is left to be attacked for it."""
     stats = battle.stats
     inside = distance - stats.radius[None] <= stats.blast[:, None]
     hit = explodes[:, None] & battle.opponents & inside
-    return jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0)
+    nobody = jnp.full(len(battle.units), NO_TARGET, jnp.int32)
+    return Received(jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0), nobody)
 
 
 def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 4"]:
@@ -117,10 +138,11 @@ def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 
     return jnp.stack([x, y, -to_y / length, to_x / length], -1)
 
 
-def _lance_hits(battle: Battle, units: Units, lands: Array) -> tuple[Array, Array]:
-    """Lances hit every opponent on their line twice."""
-    stats, total = battle.stats, len(battle.units)
+def _lance_hits(battle: Battle, units: Units, lands: Array) -> Received:
+    """Lances hit every opponent on their line twice, at the height of their target only."""
+    stats, total, n = battle.stats, len(battle.units), battle.num_allies
     damage, count = jnp.zeros(total), jnp.zeros(total, int)
+    attacker = jnp.full(total, NO_TARGET, jnp.int32)
     for i in np.flatnonzero(stats.lance > 0):
         lance = battle.units[i].lance
         assert lance is not None
@@ -130,6 +152,16 @@ def _lance_hits(battle: Battle, units: Units, lands: Array) -> tuple[Array, Arra
         rest_x, rest_y = off_x - along * along_x, off_y - along * along_y
         reach = lance.radius + stats.radius
         near = rest_x * rest_x + rest_y * rest_y <= reach * reach
+        if battle.heights is not None:
+            above = height_at(battle.heights, units.x, units.y) - height_at(battle.heights, x, y)
+            near = near & (jnp.abs(above) < 1.0)
         hit = lands[i] & battle.opponents[i] & near
         damage, count = damage + 2 * jnp.where(hit, battle.damage[i], 0.0), count + 2 * hit
-    return damage, count
+        attacker = jnp.where(hit, i - n * (i >= n), attacker)
+    return Received(damage, count, attacker)
+
+
+def height_at(heights: np.ndarray, x: Array, y: Array) -> Array:
+    """Heights of positions."""
+    cell = tuple(jnp.clip(p.astype(int), 0, MAP_SIZE - 1) for p in (x, y))
+    return jnp.asarray(heights, jnp.float32)[cell]

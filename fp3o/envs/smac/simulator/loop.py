@@ -12,6 +12,7 @@ from fp3o.envs.smac.simulator.state import (
     ATTACK,
     ATTACK_MOVE,
     LOOPS_PER_STEP,
+    MOVE,
     NO_TARGET,
     Geometry,
     Orders,
@@ -23,7 +24,7 @@ from fp3o.envs.smac.simulator.targeting import select_targets
 def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
     """Give the orders and simulate one environment step of eight game loops."""
     noise = jax.random.uniform(key, (LOOPS_PER_STEP, len(battle.units)), minval=-1.0, maxval=1.0)
-    units = apply_orders(units, orders)
+    units = apply_orders(battle, units, orders)
 
     def loop(units: Units, noise: Array) -> tuple[Units, None]:
         return simulate_loop(battle, units, orders, noise), None
@@ -31,16 +32,27 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
     return jax.lax.scan(loop, units, noise)[0]
 
 
-def apply_orders(units: Units, orders: Orders) -> Units:
-    """Set targets; an attack that has not hit yet is cancelled unless its target stays the same."""
+def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:
+    """Set targets; a new order cancels the current attack, and the backswing of the last one.
+
+    An order to attack the same target again is not a new one.
+    """
     commanded = orders.kind != ATTACK_MOVE
     target = jnp.where(orders.kind == ATTACK, orders.target, NO_TARGET)
     target = jnp.where(commanded, target, units.target)
-    cancelled = commanded & (units.windup > 0) & (target != units.target)
-    return units._replace(
+    new = commanded & (target != units.target) | (orders.kind == MOVE)
+    cancelled = new & (units.windup > 0)
+    units = units._replace(
         target=target,
         windup=jnp.where(cancelled, 0, units.windup),
         cooldown=jnp.where(cancelled, 0.0, units.cooldown),
+    )
+    if not battle.rules.backswing:
+        return units
+    channelled = battle.stats.second_hit > 0
+    return units._replace(
+        backswing=jnp.where(new, 0, units.backswing),
+        flight=jnp.where(new & channelled, 0, units.flight),
     )
 
 
@@ -52,7 +64,7 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     targets = select_targets(battle, units, orders, geometry.distance)
 
     step_x, step_y, walks = desired_step(battle, units, orders, targets, geometry)
-    walks = walks & (alive & (units.windup == 0))
+    walks = walks & (alive & (units.windup == 0) & (units.backswing == 0))
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
     push_x, push_y, pace = push_apart(

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
+from fp3o.envs.smac.units import CALL_PERIOD, LOOPS_PER_SECOND
+
 LOOPS_PER_STEP = 8
 """Game loops per environment step."""
 
@@ -11,6 +13,9 @@ STOP, MOVE, ATTACK, ATTACK_MOVE = range(4)
 """Orders: stand; walk to a point; attack a unit; walk to a point and attack whatever is met."""
 
 NO_TARGET = -1
+
+CALL_LOOPS = round(CALL_PERIOD * LOOPS_PER_SECOND)
+"""Loops between two calls for help of one unit."""
 
 
 class Units(NamedTuple):
@@ -37,6 +42,12 @@ class Units(NamedTuple):
     """Loops since the unit was last hit."""
     exploding: Bool[Array, " u"]
     """Died in the last loop and explodes in this one."""
+    backswing: Int[Array, " u"]
+    """Loops for which it still stands after a hit."""
+    attacker: Int[Array, " u"]
+    """Index, within the other side, of a unit that hit it in the last loop, or `NO_TARGET`."""
+    silence: Int[Array, " u"]
+    """Loops until it may call for help again; `CALL_LOOPS` in the loop after a call."""
 
 
 class Orders(NamedTuple):

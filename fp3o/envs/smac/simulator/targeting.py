@@ -5,7 +5,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, BySide, Orders, Targets, Units
+from fp3o.envs.smac.simulator.state import (
+    ATTACK_MOVE,
+    CALL_LOOPS,
+    NO_TARGET,
+    BySide,
+    Orders,
+    Targets,
+    Units,
+)
 from fp3o.envs.smac.terrain import MAP_SIZE
 
 
@@ -16,17 +24,23 @@ def select_targets(
     n, alive, radius = battle.num_allies, units.hp > 0, battle.stats.radius
     gap = distance - (radius[:, None] + radius[None])
     gaps, opponents_alive = battle.between_sides(gap), (alive[n:], alive[:n])
-    indices = _automatic_targets(battle, units, orders, gaps, opponents_alive)
+    answers = _answers_to_calls(battle, units, gap)
+    automatic = _automatic_targets(battle, units, gaps, opponents_alive, answers)
+    ordered = (units.windup > 0) | (orders.kind != ATTACK_MOVE)
+    indices = jnp.where(ordered, units.target, automatic)
     mask = target_masks(battle, indices)
     exists = _any_target(mask, opponents_alive)
     return Targets(jnp.where(exists, indices, NO_TARGET), mask, exists, at_target(mask, gaps))
 
 
 def _automatic_targets(
-    battle: Battle, units: Units, orders: Orders, gaps: BySide, opponents_alive: BySide
+    battle: Battle, units: Units, gaps: BySide, opponents_alive: BySide, answers: Int[Array, " u"]
 ) -> Int[Array, " u"]:
-    """On attack-move, keep a target while it can be hit, and else take the nearest opponent."""
-    stats, n = battle.stats, battle.num_allies
+    """Keep a target that can be hit, or chase it within the leash until another can be hit.
+
+    Without one, take the nearest opponent within the scan range, or else answer a call for help.
+    """
+    stats, n, leash = battle.stats, battle.num_allies, battle.rules.leash
     targets = []
     sides = slice(0, n), slice(n, None)
     for side, gap, alive in zip(sides, gaps, opponents_alive, strict=True):
@@ -35,12 +49,25 @@ def _automatic_targets(
             scan = np.full_like(scan, 2.0 * MAP_SIZE)
         reachable = jnp.where(alive[None], gap, jnp.inf)
         is_old = old[:, None] == np.arange(gap.shape[1])
-        limit = stats.weapon_range[side] + stats.range_slop[side]
-        held = jnp.where(is_old, reachable, jnp.inf).min(1) <= limit
-        nearest = jnp.where(reachable.min(1) <= scan, reachable.argmin(1), NO_TARGET)
-        keep = held | (units.windup[side] > 0) | (orders.kind[side] != ATTACK_MOVE)
-        targets.append(jnp.where(keep, old, nearest.astype(jnp.int32)))
+        held, nearest = jnp.where(is_old, reachable, jnp.inf).min(1), reachable.min(1)
+        keep = held <= stats.weapon_range[side] + stats.range_slop[side]
+        keep = keep | (held <= leash) & (nearest > stats.weapon_range[side])
+        new = jnp.where(nearest <= scan, reachable.argmin(1).astype(jnp.int32), answers[side])
+        targets.append(jnp.where(keep, old, new))
     return jnp.concatenate(targets)
+
+
+def _answers_to_calls(battle: Battle, units: Units, gap: Float[Array, "u u"]) -> Int[Array, " u"]:
+    """The attacker of the unit itself or of an ally nearby that calls for help, or `NO_TARGET`."""
+    n, radius = battle.num_allies, battle.rules.help
+    if not radius:
+        return jnp.full(len(battle.units), NO_TARGET, jnp.int32)
+    calls = jnp.where(units.silence == CALL_LOOPS, units.attacker, NO_TARGET)
+    heard = [
+        jnp.where(gap[side, side] <= radius, calls[None, side], NO_TARGET).max(1)
+        for side in (slice(0, n), slice(n, None))
+    ]
+    return jnp.maximum(units.attacker, jnp.concatenate(heard))
 
 
 def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
