@@ -31,9 +31,9 @@ CHUNK = 50
 """Steps per program call."""
 
 
-def random_actions(name: str, num_envs: int, seconds: float) -> dict[str, Any]:
+def random_actions(name: str, variant: str, num_envs: int, seconds: float) -> dict[str, Any]:
     """Steps per second of random available actions."""
-    env = make(f"smac/{name}", num_envs)
+    env = make(f"smac/{name}", num_envs, variant=variant)
 
     def step(carry: Any, key: Any) -> tuple[Any, Any]:
         state, now = carry
@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=("random", "training"))
     parser.add_argument("--maps", nargs="*", default=MAPS)
     parser.add_argument("--envs", type=int, nargs="*", default=[4096 if fast else 256])
+    parser.add_argument("--variant", default="paper", help="layout and rules of random actions")
     parser.add_argument("--algorithms", nargs="*", default=["fp3o", "mappo", "happo", "ippo"])
     parser.add_argument("--seconds", type=float, default=2.0, help="measuring time per case")
     parser.add_argument("--json", help="also write the numbers to this file")
@@ -104,7 +105,7 @@ def main() -> None:
         print("\nrandom: random available actions")
         for name in options.maps:
             for num_envs in options.envs:
-                report(random_actions(name, num_envs, options.seconds))
+                report(random_actions(name, options.variant, num_envs, options.seconds))
     if "training" in parts:
         print("\ntraining: preset many, complete iterations")
         for name in [name for name in ("3s5z", "5m_vs_6m", "6h_vs_8z") if name in options.maps]:

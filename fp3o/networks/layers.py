@@ -163,10 +163,15 @@ class GroupedGRU(Grouped):
         shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
         inputs = self.input(x, norm, agents).reshape(*shape, bias.shape[1])
         steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(episode_start.reshape(shape), 2, 0)
-        hidden_states = jax.lax.scan(step, hidden_state, steps)[1]
+        hidden_states = jax.lax.scan(step, hidden_state, steps, unroll=_unroll())[1]
         return jnp.moveaxis(hidden_states, 0, 2).reshape(
             *episode_start.shape, hidden_state.shape[2]
         )
+
+
+def _unroll() -> int:
+    """Steps of a GRU per turn of its loop: on accelerators, starting small kernels costs most."""
+    return 1 if jax.default_backend() == "cpu" else 10
 
 
 def linear(
