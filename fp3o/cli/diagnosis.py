@@ -177,15 +177,20 @@ def _optional_package(module: str) -> list[Finding]:
 
 
 def _starcraft() -> list[Finding]:
-    """Check for the original StarCraft II, which has to be installed manually."""
+    """Check for the original StarCraft II and the packages that run it, installed manually."""
+    from fp3o.envs.smac.random_teams import PUBLISHED_TEAMS
     from fp3o.envs.starcraft2.install import requirements
 
-    parts = requirements()
-    missing = [part for part in parts if not part.found]
-    installed = ", ".join(f"{part.name} {part.found}" for part in parts if part.found)
-    names = ", ".join(part.name for part in missing)
-    detail = f"not found: {names}" if missing else installed
-    return [Finding("StarCraft II", not missing, False, detail, missing[0].fix if missing else "")]
+    found = []
+    for name, parts in {
+        "StarCraft II": requirements(), "SMACv2": requirements(PUBLISHED_TEAMS[0])
+    }.items():  # fmt: skip
+        missing = [part for part in parts if not part.found]
+        installed = ", ".join(f"{part.name} {part.found}" for part in parts if part.found)
+        names = ", ".join(part.name for part in missing)
+        detail = f"not found: {names}" if missing else installed
+        found.append(Finding(name, not missing, False, detail, missing[0].fix if missing else ""))
+    return found
 
 
 def findings_table(findings: list[Finding]) -> Table:

@@ -61,7 +61,10 @@ def test_custom_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_every_example_is_run() -> None:
     """Each file in examples/ is in one of the tests."""
     tested = {"quickstart", "custom_environment", "custom_metric", "custom_sharing"}
-    elsewhere = {"custom_experiment", "custom_algorithm", "custom_network"}
+    elsewhere = {
+        "custom_experiment", "custom_algorithm", "custom_network", "starcraft2_game",
+        "starcraft2_targets",
+    }  # fmt: skip
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested | elsewhere
 
 

@@ -42,7 +42,7 @@ class StarCraft2Env:
         self._numbers = plain.NUMBERS.get(frozenset(ours))
         self.unit_type_bits = len(self._numbers[0]) if self._numbers else 0
         self.map_x = self.map_y = self.max_distance_x = self.max_distance_y = plain.CELLS
-        self.force_restarts = self.launched = self._steps = self._finished = 0
+        self.force_restarts = self.launched = self._steps = self._finished = self.medivac_id = 0
         self.agents: dict[int, Any] = {}
         self.enemies: dict[int, Any] = {}
 
@@ -104,6 +104,9 @@ class StarCraft2Env:
         assert self._numbers is not None
         kinds = {number: kind for kind, number in DEFAULT_TYPES.items()}
         return self._numbers[1][kinds[unit.unit_type]]
+
+    def unit_sight_range(self, agent: int) -> float:
+        return plain.SIGHT_RANGE
 
     def unit_max_cooldown(self, unit: Any) -> int:
         return plain.MAX_COOLDOWN[unit.kind]

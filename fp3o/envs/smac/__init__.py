@@ -13,6 +13,7 @@ the game.
 | `host_layout`  | the paper's observations in NumPy, for StarCraft II                 |
 | `maps`         | the published maps: teams and initial positions                     |
 | `rules`        | options of a battle: leash of targets, calls for help, backswing    |
+| `random_teams` | tasks of SMACv2: races, team sizes, sizes of observations           |
 | `units`        | statistics of the unit types                                        |
 | `terrain`      | walkable cells, distances to walls, routes (`terrain_data`: levels) |
 | `scripted`     | scripted teams, the baselines                                       |

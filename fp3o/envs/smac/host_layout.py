@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fp3o.envs.smac.units import SIGHT_RANGE
-
 MOVE_ACTIONS = slice(2, 6)
 """Indices of the move actions."""
 
@@ -29,32 +27,39 @@ class SideFeatures(NamedTuple):
     """(u,)"""
 
 
-def paper_layout(
-    ours: SideFeatures,
-    theirs: SideFeatures,
-    cooldowns: np.ndarray,
-    action_mask: np.ndarray,
-    acted: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Observations and states of all agents, `(n, f)` each.
+class AgentFeatures(NamedTuple):
+    """Features of the `n` agents that enemies do not have."""
 
-    `cooldowns` are shares of the maximum, `acted` one-hot encodings of the last actions.
-    """
-    ally, enemy = _relations(ours, ours), _relations(ours, theirs)
+    sight: np.ndarray
+    """(n,): sight ranges."""
+    own_position: np.ndarray
+    """(n, 2), or (n, 0) if agents do not observe where they are."""
+    cooldown: np.ndarray
+    """(n,): shares of the maximum."""
+    last_action: np.ndarray
+    """(n, c): one-hot encodings, zeros before the first step."""
+
+
+def paper_layout(
+    ours: SideFeatures, theirs: SideFeatures, agents: AgentFeatures, action_mask: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Observations and states of all agents, `(n, f)` each."""
+    ally, enemy = (_relations(ours, others, agents.sight) for others in (ours, theirs))
     near, enemy_near = _visible(ally, ours), _visible(enemy, theirs)
     alive, enemy_alive = ours.alive[None, :, None], theirs.alive[None, :, None]
-    attacks, moves = action_mask[:, MOVE_ACTIONS.stop :, None], action_mask[:, MOVE_ACTIONS]
-    agent = np.repeat(np.eye(1, 4), len(action_mask), 0)
+    moves, attacks = action_mask[:, MOVE_ACTIONS], action_mask[:, MOVE_ACTIONS.stop :, None]
+    attacks = attacks[:, : len(theirs.alive)]  # healers may have more targets than enemies
+    agent, acted = np.repeat(np.eye(1, 4), len(action_mask), 0), agents.last_action
     obs = (
         _others(_join(near, ally, ours.health, ours.types, acted) * near),
         _flat(_join(attacks, enemy, theirs.health, theirs.types) * enemy_near),
         moves,
-        np.hstack([agent, ours.health, ours.types, acted]),
+        np.hstack([agent, ours.health, agents.own_position, ours.types, acted]),
     )
     own = ours.health, ours.position, ours.types, acted
     enemies = _join(attacks, enemy, enemy_near, theirs.health, theirs.types, theirs.position)
     state = (
-        _others(_join(near, ally, cooldowns[:, None], *own) * alive),
+        _others(_join(near, ally, agents.cooldown[:, None], *own) * alive),
         _flat(enemies * enemy_alive),
         moves,
         np.hstack([agent, *own]),
@@ -62,11 +67,11 @@ def paper_layout(
     return _with_index(obs, ours.alive), _with_index(state, ours.alive)
 
 
-def _relations(ours: SideFeatures, others: SideFeatures) -> np.ndarray:
-    """(n, u, 3): distance, x and y from every agent, in units of the sight range."""
+def _relations(ours: SideFeatures, others: SideFeatures, sight: np.ndarray) -> np.ndarray:
+    """(n, u, 3): distance, x and y from every agent, in units of its sight range."""
     away = others.cell[None] - ours.cell[:, None]
     distance = np.hypot(away[..., :1], away[..., 1:])
-    return np.concatenate([distance, away], -1) / SIGHT_RANGE
+    return np.concatenate([distance, away], -1) / sight[:, None, None]
 
 
 def _visible(relations: np.ndarray, others: SideFeatures) -> np.ndarray:

@@ -81,12 +81,16 @@ _MANY_ENVS: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_ev
 """For accelerators: short rollouts of many environments, four times the paper's batch."""
 
 
-def smac_presets(name: str) -> Mapping[str, Preset]:
-    """The presets of a map: those of the paper, and the same with many environments."""
+def smac_presets(name: str, agents: int | None = None) -> Mapping[str, Preset]:
+    """The presets of a map: those of the paper, and the same with many environments.
+
+    Random teams, which are no map, say how many agents they have.
+    """
     settings = {**_COMMON, "clip_range": 0.05 if name in _SMALL_CLIP_MAPS else 0.2}
     if name in _FEED_FORWARD_MAPS:
         settings |= {"gru_size": 0, "sequence_length": 1}
-    sharings = {"full": {}, "partial": {"head_lr_factor": float(num_agents(name))}, "none": {}}
+    head_lr_factor = float(agents or num_agents(name))
+    sharings = {"full": {}, "partial": {"head_lr_factor": head_lr_factor}, "none": {}}
     presets = {}
     for preset, scale in (("paper", {}), ("many", _MANY_ENVS)):
         for millions, (sharing, extra) in zip(

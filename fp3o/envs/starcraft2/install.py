@@ -1,4 +1,4 @@
-"""Requirements of StarCraft II tasks: SMAC, the game and its maps, installed by the user."""
+"""Requirements of StarCraft II tasks: a package, the game and its maps, installed by the user."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from fp3o.envs.smac.random_teams import MAP_FILE, RandomTeams
 from fp3o.errors import MissingExtraError
 
 FOLDERS = {"darwin": "/Applications/StarCraft II", "win32": "C:/Program Files (x86)/StarCraft II"}
@@ -20,6 +21,26 @@ class MissingStarCraft2Error(MissingExtraError):
         ImportError.__init__(self, message)
 
 
+class Package(NamedTuple):
+    """A package that runs the game."""
+
+    name: str
+    module: str
+    install: str
+    maps: str
+    """Where its map files are."""
+
+
+_SMAC = Package(
+    "SMAC", "smac", "pip install git+https://github.com/oxwhirl/smac.git (not PyPI's `smac`)",
+    "the folder SMAC_Maps of github.com/oxwhirl/smac",
+)  # fmt: skip
+_SMACV2 = Package(
+    "SMACv2", "smacv2", "pip install git+https://github.com/oxwhirl/smacv2.git",
+    "the folder SMAC_Maps of github.com/oxwhirl/smacv2, which has SMAC's maps too,",
+)  # fmt: skip
+
+
 class Requirement(NamedTuple):
     """A requirement: a package, the game, or its maps."""
 
@@ -29,33 +50,32 @@ class Requirement(NamedTuple):
     fix: str
 
 
-def require_starcraft2(map_name: str) -> None:
-    """Raise an error that lists what is missing."""
-    if missing := [item for item in requirements(map_name) if not item.found]:
+def require_starcraft2(task: str) -> None:
+    """Raise an error that lists what is missing for a map of SMAC or for random teams."""
+    if missing := [item for item in requirements(task) if not item.found]:
         steps = "".join(f"\n  {item.name}: {item.fix}" for item in missing)
+        simulated = "" if RandomTeams.parse(task) else f" (smac/{task} needs nothing)"
         raise MissingStarCraft2Error(
-            f"starcraft2/{map_name} needs StarCraft II, which is not installed completely "
-            f"(smac/{map_name} needs nothing). Missing:{steps}\nCheck with `fp3o doctor`"
+            f"starcraft2/{task} needs StarCraft II, which is not installed completely"
+            f"{simulated}. Missing:{steps}\nCheck with `fp3o doctor`"
         )
 
 
-def requirements(map_name: str = "*") -> list[Requirement]:
-    """The package, the game, and its maps (or one of them)."""
+def requirements(task: str = "*") -> list[Requirement]:
+    """The package, the game, and the map of a task; by default SMAC and any of its maps."""
     home = _game_folder()
     maps = [path for name in ("Maps", "maps") for path in (home / name).glob("SMAC_Maps/*.SC2Map")]
-    named = {path.stem for path in maps if map_name in ("*", path.stem)}
+    package, map_file = (_SMACV2, MAP_FILE) if RandomTeams.parse(task) else (_SMAC, task)
+    named = {path.stem for path in maps if map_file in ("*", path.stem)}
     return [
-        Requirement(
-            "SMAC", _smac_version(),
-            "pip install git+https://github.com/oxwhirl/smac.git (not PyPI's `smac`)",
-        ),
+        Requirement(package.name, _version(package), package.install),
         Requirement(
             "StarCraft II", str(home) if (home / "Versions").is_dir() else "",
             f"unpack it to {home}, or set SC2PATH (github.com/Blizzard/s2client-proto, 4.10)",
         ),
         Requirement(
             "SMAC_Maps", f"{len(named)} maps" if named else "",
-            f"copy the folder SMAC_Maps of github.com/oxwhirl/smac to {home / 'Maps'}",
+            f"copy {package.maps} to {home / 'Maps'}",
         ),
     ]  # fmt: skip
 
@@ -65,13 +85,13 @@ def _game_folder() -> Path:
     return Path(os.environ.get("SC2PATH") or usual).expanduser()
 
 
-def _smac_version() -> str:
-    """SMAC's version; another package of the same name has no folder `env/starcraft2`."""
-    spec = find_spec("smac")
+def _version(package: Package) -> str:
+    """The version; an optimiser with SMAC's name has no folder `env/starcraft2`."""
+    spec = find_spec(package.module)
     folders = (spec and spec.submodule_search_locations) or []
     if not any((Path(folder) / "env" / "starcraft2").is_dir() for folder in folders):
         return ""
     try:
-        return version("smac")
+        return version(package.module)
     except PackageNotFoundError:
         return "unknown version"

@@ -4,21 +4,27 @@ from functools import partial
 
 from fp3o.envs.api import HostEnv
 from fp3o.envs.smac.maps import LAYOUTS, MAPS, STARCRAFT2, map_summary
+from fp3o.envs.smac.random_teams import PUBLISHED_TEAMS, RandomTeams
 from fp3o.envs.smac.tasks import smac_presets
 from fp3o.envs.task import Family, Task
+from fp3o.errors import SettingError, nearest
 
 
 def _real(name: str) -> Task | None:
-    """A map of SMAC; StarCraft II is installed by the user."""
-    if name not in MAPS:
-        return None
+    """A map of SMAC or random teams of SMACv2; StarCraft II is installed by the user."""
+    teams = RandomTeams.parse(name)
+    if teams is None and name not in MAPS:
+        known = [f"{STARCRAFT2}/{other}" for other in (*MAPS, *PUBLISHED_TEAMS)]
+        task = f"{STARCRAFT2}/{name}"
+        raise SettingError(f"unknown task {task!r}: {nearest(task, known)}")
+    summary = teams.summary if teams else map_summary(name)
     presets = {
         kind: {**settings, "eval_episodes": 8, "final_episodes": 32}
-        for kind, settings in smac_presets(name).items()
+        for kind, settings in smac_presets(name, teams.num_allies if teams else None).items()
         if kind.startswith("paper")
     }
     return Task(
-        f"{STARCRAFT2}/{name}", f"StarCraft II: {map_summary(name)}",
+        f"{STARCRAFT2}/{name}", f"StarCraft II: {summary}",
         partial(_starcraft, name), LAYOUTS, presets=presets,
         max_parallel=8,
     )  # fmt: skip
@@ -30,4 +36,4 @@ def _starcraft(name: str, variant: str) -> HostEnv:
     return starcraft2_env(name, variant)
 
 
-FAMILIES = (Family(STARCRAFT2, "StarCraft II through SMAC", _real),)
+FAMILIES = (Family(STARCRAFT2, "StarCraft II through SMAC and SMACv2", _real),)

@@ -1,6 +1,6 @@
 """One SMAC environment of StarCraft II as a `WorkerEnv`, with the observations of this package.
 
-SMAC is imported here only, when a worker makes its environment. JAX is not imported.
+SMAC is imported only when a worker makes its environment. JAX is not imported.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.envs.smac.host_layout import SideFeatures, paper_layout
+from fp3o.envs.smac.host_layout import AgentFeatures, SideFeatures, paper_layout
 from fp3o.envs.workers.protocol import StepReply, WorkerEnv
 
 
@@ -32,7 +32,7 @@ class MakeSmac:
 
 
 class SmacWorker(WorkerEnv):
-    """One SMAC environment."""
+    """One environment of SMAC or SMACv2, which have the same interface."""
 
     def __init__(self, make: Callable[[], Any], layout: str):
         self._make, self._layout = make, layout
@@ -92,11 +92,22 @@ class SmacWorker(WorkerEnv):
         return obs, np.repeat(state[None], len(obs), 0)
 
     def _paper_layout(self, action_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        env, agents = self._env, _units(self._env.agents)
-        cooldowns = [unit.weapon_cooldown / env.unit_max_cooldown(unit) for unit in agents]
-        ours, theirs = self._side(agents, True), self._side(_units(env.enemies), False)
-        acted = np.asarray(env.last_action)
-        return paper_layout(ours, theirs, np.array(cooldowns), action_mask, acted)
+        env, units = self._env, _units(self._env.agents)
+        ours, theirs = self._side(units, True), self._side(_units(env.enemies), False)
+        own_position = ours.cell / [env.map_x, env.map_y]
+        agents = AgentFeatures(
+            np.array([env.unit_sight_range(i) for i in range(len(units))]),
+            own_position if getattr(env, "obs_own_pos", False) else own_position[:, :0],
+            np.array([self._cooldown(unit) for unit in units]),
+            np.asarray(env.last_action),
+        )
+        return paper_layout(ours, theirs, agents, action_mask)
+
+    def _cooldown(self, unit: Any) -> float:
+        """The cooldown as a share of SMAC's maximum; a medivac has energy instead."""
+        heals = unit.unit_type == self._env.medivac_id
+        left = unit.energy if heals else unit.weapon_cooldown
+        return left / self._env.unit_max_cooldown(unit)
 
     def _side(self, units: list[Any], ally: bool) -> SideFeatures:
         env = self._env

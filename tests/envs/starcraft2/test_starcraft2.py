@@ -162,8 +162,9 @@ def test_missing_requirements(
     installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Errors and the doctor say what to install; names are checked first."""
-    (found,) = doctor._starcraft()
+    found, other = doctor._starcraft()
     assert found.ok and not found.required and "1 maps" in found.detail
+    assert other.name == "SMACv2" and not other.ok and not other.required
     with pytest.raises(install.MissingStarCraft2Error, match="SMAC_Maps: copy"):
         StarCraft2("8m").vectorise(1)
     monkeypatch.setenv("SC2PATH", str(tmp_path / "nowhere"))
@@ -175,7 +176,7 @@ def test_missing_requirements(
     (tmp_path / "site" / "smac" / "env" / "starcraft2").rmdir()  # the optimiser of this name
     with pytest.raises(ImportError, match=r"SMAC: pip install git\+https"):
         StarCraft2("3m").vectorise(1)
-    (found,) = doctor._starcraft()
+    found, _ = doctor._starcraft()
     assert not found.ok and not found.required and "git+https" in found.fix
     with pytest.raises(ValueError, match="did you mean '5m_vs_6m'"):
         StarCraft2("5m_v_6m").vectorise(1)

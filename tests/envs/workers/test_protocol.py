@@ -25,7 +25,7 @@ def test_workers_start_without_jax() -> None:
     """They would take seconds and gigabytes otherwise."""
     program = (
         "import sys, fp3o.envs.workers.pool, fp3o.envs.workers.serve\n"
-        "import fp3o.envs.starcraft2.worker; print(*sys.modules)"
+        "import fp3o.envs.starcraft2.smacv2; print(*sys.modules)"
     )
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert "numpy" in process.stdout.decode().split() and b"jax" not in process.stdout
