@@ -93,7 +93,7 @@ def _evaluation_table(result: Mapping[str, Any]) -> Table:
     title = f"{result['task']}: {result['episodes']} episodes, {kind} actions"
     table = Table(title=_plain_text(title))
     metrics = [name.replace("_", " ") for name in result["policies"][0]["episode_metrics"]]
-    for title in ("policy", "return per agent", "std over episodes", *metrics):
+    for title in ("policy", "return per agent", "std over episodes", "length", *metrics):
         table.add_column(_plain_text(title), justify="left" if title == "policy" else "right")
     for row in result["policies"]:
         table.add_row(_plain_text(row["name"]), *_evaluation_cells(row))
@@ -109,14 +109,15 @@ def _plain_text(text: str, style: str = "") -> Text:
 
 
 def _evaluation_cells(row: Mapping[str, Any]) -> list[str]:
-    """Return with its standard error, standard deviation and episode metrics."""
+    """Return with its standard error, standard deviation, length and episode metrics."""
     if row["return"] is None:  # no episode ended
-        return ["–"] * (2 + len(row["episode_metrics"]))
+        return ["–"] * (3 + len(row["episode_metrics"]))
     metrics = [
         f"{100 * x:.1f} %" if name == "won" else f"{x:.2f}"
         for name, x in row["episode_metrics"].items()
     ]
-    return [f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}", *metrics]
+    score = f"{row['return']:.3f} ± {row['stderr']:.3f}"
+    return [score, f"{row['std']:.2f}", f"{row['length']:.1f}", *metrics]
 
 
 @dataclass

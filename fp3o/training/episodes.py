@@ -23,6 +23,8 @@ class EvalEpisodes(NamedTuple):
     returns: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
     """Return per agent; NaN where the episode did not end."""
     episode_metrics: Float[Array, "*s e o"] | Float[np.ndarray, "*s e o"]
+    lengths: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
+    """Number of steps; NaN where the episode did not end."""
 
 
 class FinishedEpisodes(NamedTuple):

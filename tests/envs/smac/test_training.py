@@ -98,7 +98,8 @@ def test_wins_are_counted_in_training_and_evaluation() -> None:
     assert ((metrics["episode_won"] >= 0) & (metrics["episode_won"] <= 1)).all()
     assert (metrics["episode_dead_allies"] > 0).all()
     episodes = evaluate_params(program, run_config, state.learner.actor, 3, (4,))
-    assert episodes.returns.shape == (2, 3)
+    assert episodes.returns.shape == episodes.lengths.shape == (2, 3)
+    assert (episodes.lengths > 3).all() and (episodes.lengths < 60).any()
     won, ours, theirs, dealt, healed = np.moveaxis(np.asarray(episodes.episode_metrics), -1, 0)
     np.testing.assert_array_equal(won == 1, (theirs == 3) & (ours < 3))
     # Marines do not heal: the return is their losses, of 3 x (45 + 10) + 200 points for 20.
