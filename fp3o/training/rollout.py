@@ -179,12 +179,10 @@ def evaluate_episodes(
         stats, finished = count_step(state.episode_stats, (after.reward, ended))
         new = finished.ended & (running := jnp.isnan(first.returns))
         found = step_fault(setup.spec, now, after.reward, running, number)
-        returns = jnp.where(new, finished.team_return, first.returns)
-        metrics = jnp.where(new[:, None], after.episode_metrics, first.episode_metrics)
-        lengths = jnp.where(new, finished.length, first.lengths)
+        ends = EvalEpisodes(finished.team_return, after.episode_metrics, finished.length)
         hidden = decision.hidden_state, state.critic_hidden
         faults = jnp.where(fault[1] < 0, found, fault)
-        result = Evaluation(EvalEpisodes(returns, metrics, lengths), faults)
+        result = Evaluation(first.replaced(new, ends), faults)
         return (RolloutState(env_state, after, *hidden, stats), result), None
 
     reset_key, step_key = jax.random.split(key)

@@ -72,6 +72,11 @@ class SmacEnv(Env):
         return render_battle(self, state, caption)
 
     @property
+    def num_enemies(self) -> int:
+        """The largest number of kills."""
+        return len(unit_names(MAPS[self.name].enemies))
+
+    @property
     def step_seconds(self) -> float:
         """Game time per step, in seconds at normal speed."""
         return LOOPS_PER_STEP / LOOPS_PER_SECOND

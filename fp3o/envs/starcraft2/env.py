@@ -40,6 +40,11 @@ class StarCraft2(HostEnv):
         """Upper bound on the length of an episode."""
         return smac_env(self.name, self.layout).max_episode_steps
 
+    @property
+    def num_enemies(self) -> int:
+        """The largest number of kills."""
+        return smac_env(self.name, self.layout).num_enemies
+
     def vectorise(self, num_envs: int) -> PooledVecEnv:
         """Make a batch of games; they are started at the first reset."""
         spec = self.spec

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from fp3o.errors import printable
 
-
 _OF_ALL_TASKS = ("return", "length")
 """Measures that are entries of a row of `results.json` and not of its episode metrics."""
 
