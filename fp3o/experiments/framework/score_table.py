@@ -36,8 +36,8 @@ KILLS_CAPTION = (
 
 BATTLES_CAPTION = (
     "Last policies, means per battle ± half of the 95 % interval over seeds. Damage dealt: points "
-    "of health and shields that enemies lost. Healed: points that they got back, which the reward "
-    "counts as damage, too. Length: in steps."
+    "of health and shields that enemies lost. Healed: points that they got back; the reward counts "
+    "a step in which this is more as damage, too. Length: in steps."
 )
 
 
