@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -91,10 +92,11 @@ def evaluate_command(argv: Sequence[str]) -> int:
 def _evaluation_table(result: Mapping[str, Any]) -> Table:
     kind = "most likely" if result["deterministic"] else "sampled"
     title = f"{result['task']}: {result['episodes']} episodes, {kind} actions"
-    table = Table(title=_plain_text(title))
-    metrics = [name.replace("_", " ") for name in result["policies"][0]["episode_metrics"]]
-    for title in ("policy", "return per agent", "std over episodes", *metrics):
-        table.add_column(_plain_text(title), justify="left" if title == "policy" else "right")
+    # Headings of several lines and one space between columns: the numbers of battles fit into 80.
+    table = Table(title=_plain_text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("policy")
+    for name in ("return_per_agent", "std", "length", *result["policies"][0]["episode_metrics"]):
+        table.add_column(Text(escaped(name).replace("_", "\n")), justify="right")
     for row in result["policies"]:
         table.add_row(_plain_text(row["name"]), *_evaluation_cells(row))
     table.add_section()
@@ -109,14 +111,15 @@ def _plain_text(text: str, style: str = "") -> Text:
 
 
 def _evaluation_cells(row: Mapping[str, Any]) -> list[str]:
-    """Return with its standard error, standard deviation and episode metrics."""
+    """Return with its standard error, standard deviation, length and episode metrics."""
     if row["return"] is None:  # no episode ended
-        return ["–"] * (2 + len(row["episode_metrics"]))
+        return ["–"] * (3 + len(row["episode_metrics"]))
     metrics = [
-        f"{100 * x:.1f} %" if name == "won" else f"{x:.2f}"
+        f"{100 * x:.1f} %" if name == "won" else f"{x:.2f}" if abs(x) < 100 else f"{x:.0f}"
         for name, x in row["episode_metrics"].items()
     ]
-    return [f"{row['return']:.3f} ± {row['stderr']:.3f}", f"{row['std']:.2f}", *metrics]
+    score = f"{row['return']:.3f} ± {row['stderr']:.3f}"
+    return [score, f"{row['std']:.2f}", f"{row['length']:.1f}", *metrics]
 
 
 @dataclass

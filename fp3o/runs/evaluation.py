@@ -96,6 +96,7 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
     row = {
         "eval_return": float(returns.mean()),
         "eval_std": float(returns.std()),
+        "eval_length": float(np.asarray(episodes.lengths, np.float64)[done].mean()),
         "eval_episodes": returns.size,
     }
     row |= {f"eval_{name}": mean for name, mean in zip(names, means, strict=True)}
@@ -103,7 +104,7 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
 
 
 def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
-    """Mean return, its spread and standard error, and mean episode metrics, for results.json.
+    """Mean return with its spread and error, mean length and episode metrics, for results.json.
 
     Only episodes that ended count; `unfinished` is the number of the others, if there are any. A
     number that is not finite, such as an episode metric that is NaN, is None.
@@ -112,7 +113,7 @@ def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str
     returns = np.asarray(episodes.returns).reshape(-1)[done]
     unfinished = {} if done.all() else {"unfinished": int((~done).sum())}
     if not returns.size:
-        empty = {"return": None, "std": None, "stderr": None}
+        empty = {"return": None, "std": None, "stderr": None, "length": None}
         return {**empty, "episode_metrics": dict.fromkeys(names), **unfinished}
     spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
     metrics = np.asarray(episodes.episode_metrics, np.float64).reshape(done.size, len(names))
@@ -121,6 +122,7 @@ def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str
         "return": float(returns.mean()),
         "std": spread,
         "stderr": spread / math.sqrt(returns.size),
+        "length": float(np.asarray(episodes.lengths, np.float64).reshape(-1)[done].mean()),
         "episode_metrics": dict(zip(names, means, strict=True)),
         **unfinished,
     }

@@ -96,7 +96,7 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
         "a rollout": Part(samples * step, "num_envs, rollout or seeds"),
         "an evaluation": Part(counts.episodes_at_once * state, "eval_episodes or seeds"),
         "the results of an evaluation": Part(
-            counts.episodes * (1 + len(spec.episode_metrics)),
+            counts.episodes * (2 + len(spec.episode_metrics)),  # the return, the length
             "final_episodes, eval_episodes or seeds",
         ),
     }

@@ -23,6 +23,17 @@ class EvalEpisodes(NamedTuple):
     returns: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
     """Return per agent; NaN where the episode did not end."""
     episode_metrics: Float[Array, "*s e o"] | Float[np.ndarray, "*s e o"]
+    lengths: Float[Array, "*s e"] | Float[np.ndarray, "*s e"]
+    """Number of steps; NaN where the episode did not end."""
+
+    def replaced(self, where: Bool[Array, " e"], by: "EvalEpisodes") -> "EvalEpisodes":
+        """These episodes, and others in their place in some environments."""
+        metrics = jnp.where(where[:, None], by.episode_metrics, self.episode_metrics)
+        returns, lengths = (
+            jnp.where(where, new, old)
+            for new, old in ((by.returns, self.returns), (by.lengths, self.lengths))
+        )
+        return EvalEpisodes(returns, metrics, lengths)
 
 
 class FinishedEpisodes(NamedTuple):

@@ -87,7 +87,7 @@ class HostRollout:
         actor, (env_state, now) = self._ready(_to_cpu(params)), env.reset(reset_keys)
         hidden_state: Any = np.zeros((*now.alive.shape, self.setup.config.gru_size), np.float32)
         total, running = np.zeros(now.episode_start.shape), np.ones(now.episode_start.shape, bool)
-        metrics = np.zeros(now.episode_metrics.shape)
+        metrics, lengths = np.zeros(now.episode_metrics.shape), np.zeros(total.shape)
         for step in range(num_steps):
             noise = None
             if not deterministic:
@@ -101,11 +101,13 @@ class HostRollout:
             hidden_state = decision.hidden_state
             total += np.asarray(now.reward).mean(-1) * running
             metrics = np.where(running[..., None], now.episode_metrics, metrics)
+            lengths += running
             running &= ~np.asarray(now.terminated | now.truncated)
             if not running.any():
                 break
-        returns = np.where(running, np.nan, total) / self.setup.spec.reward_sum_over
-        return EvalEpisodes(returns, np.where(running[..., None], np.nan, metrics))
+        returns, lengths = (np.where(running, np.nan, x) for x in (total, lengths))
+        metrics = np.where(running[..., None], np.nan, metrics)
+        return EvalEpisodes(returns / self.setup.spec.reward_sum_over, metrics, lengths)
 
     def _sample_noise(self, keys: Array, num_envs: int) -> np.ndarray:
         """Noise of all steps of keys `(*s, t)` at once, step first: `(t, *s, n, e, a)`."""

@@ -179,16 +179,16 @@ def evaluate_episodes(
         stats, finished = count_step(state.episode_stats, (after.reward, ended))
         new = finished.ended & (running := jnp.isnan(first.returns))
         found = step_fault(setup.spec, now, after.reward, running, number)
-        returns = jnp.where(new, finished.team_return, first.returns)
-        metrics = jnp.where(new[:, None], after.episode_metrics, first.episode_metrics)
+        ends = EvalEpisodes(finished.team_return, after.episode_metrics, finished.length)
         hidden = decision.hidden_state, state.critic_hidden
         faults = jnp.where(fault[1] < 0, found, fault)
-        result = Evaluation(EvalEpisodes(returns, metrics), faults)
+        result = Evaluation(first.replaced(new, ends), faults)
         return (RolloutState(env_state, after, *hidden, stats), result), None
 
     reset_key, step_key = jax.random.split(key)
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
-    nothing = Evaluation(EvalEpisodes(unknown[:, 0], unknown[:, 1:]), jnp.full(4, -1))
+    episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:], unknown[:, 0])
+    nothing = Evaluation(episodes, jnp.full(4, -1))
     start = initial_rollout_state(setup, env, reset_key), nothing
     steps = jax.random.split(step_key, num_steps), jnp.arange(num_steps)
     (_, (episodes, fault)), _ = jax.lax.scan(step, start, steps)

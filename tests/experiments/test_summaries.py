@@ -30,8 +30,8 @@ from fp3o.experiments.framework.summary import (
     claim_verdict,
     compare_variants,
     count_differences,
-    unlearned_notes,
 )
+from fp3o.experiments.framework.unlearned import unlearned_notes
 from fp3o.reports.data.timing import elapsed_seconds
 from fp3o.reports.experiment_report import ExperimentReport
 from fp3o.reports.pages.experiment_page import write_experiment_page

@@ -110,7 +110,8 @@ def test_the_refusal_is_short_and_escaped() -> None:
 
 def test_tables_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither markup nor control characters of a task, a folder or a metric are interpreted."""
-    row = {"return": 1.0, "stderr": 0.0, "std": 0.0, "episode_metrics": {"[red]m\x1b[2J": 1.0}}
+    row = {"return": 1.0, "stderr": 0.0, "std": 0.0, "length": 3.0,
+           "episode_metrics": {"[red]m\x1b[2J": 1.0}}  # fmt: skip
     result = {
         "task": "[/]x\x1b]0;t\x07", "episodes": 2, "deterministic": True,
         "policies": [{"name": "[bold]folder[/bold]\x1b[31m", **row}], "baselines": {"[/]b": row},

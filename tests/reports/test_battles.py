@@ -25,10 +25,8 @@ from fp3o.reports.phrasing import finding
 def test_runs_are_ranked_by_wins_where_there_are_some(tmp_path: Path) -> None:
     part = scores_by_task(read_runs([battle(tmp_path / "a")]))[0]
     assert part.ranking is part.wins and list(part.episode_metrics) == [
-        "won",
-        "dead_allies",
-        "dead_enemies",
-    ]
+        "won", "dead_enemies", "dead_allies", "damage_dealt", "healed", "length",
+    ]  # fmt: skip
     assert finding(part) == (
         "FP3O with partial sharing wins 93.4 ± 5.2 % of its battles (5 seeds), better than the "
         "baseline “kiting” (70 %); its return is 18.01 ± 0.79 per agent."
@@ -101,10 +99,14 @@ def test_a_report_of_battles_starts_with_the_wins(tmp_path: Path) -> None:
         "win_rates", "comparison", "win_rate_curves", "training_win_rate_curves",
         "learning_curves", "training_curves",
     ]  # fmt: skip
-    for words in ("93.4 ± 5.2 %", "95.0 (4.2)", "dead enemies", "62.0 ± 3.0 %", "focus fire"):
+    for words in ("93.4 ± 5.2 %", "95.0 (4.2)", "62.0 ± 3.0 %", "focus fire"):
         assert words in page.words, words
-    # 5 - 3 * 0.934 dead allies of its own, 5 - 3 * 0.62 of the scripted team
-    assert "2.20 ± 0.16" in page.words and "3.14" in page.words
+    # Of its own 2 + 6 x 0.934 kills, and so on; the same of the scripted team that wins 62 %.
+    battles = page.words.partition("What happened in a battle")[2]
+    assert battles.startswith("runwin ratekillsdead alliesdamage dealthealedlengthFP3O · partial")
+    assert "93.4 ± 5.2 %7.60 ± 0.312.20 ± 0.1684.1 ± 4.75.13 ± 0.1025 ± 0" in battles
+    assert "focus fire62 %5.723.1455.85.7631.5" in battles
+    assert "Kills: dead enemies per battle; " in battles
     rows = [re.split(r"\s{2,}", row.strip()) for row in summary_text([path]).splitlines()]
     expected = [
         "FP3O · partial",
@@ -127,6 +129,8 @@ def test_episode_metrics_without_a_title_are_titled_by_their_key(tmp_path: Path)
         row["episode_metrics"] = {"lost_balls": row["seed"], "odd": None}
     (path / "results.json").write_text(json.dumps(results))
     part = scores_by_task(read_runs([path]))[0]
-    assert list(part.episode_metrics) == ["lost_balls"] and part.ranking is part
+    assert list(part.episode_metrics) == ["length", "lost_balls"] and part.ranking is part
     _, page = written([path], tmp_path)
-    assert "lost balls" in page.words and "wins" not in page.words
+    assert "What happened in an episoderunlengthlost ballsFP3O" in page.words
+    assert "wins" not in page.words
+    assert "What happened" not in written([make(tmp_path / "plain", plain=True)], tmp_path)[1].words

@@ -62,10 +62,10 @@ def test_evaluation_episodes_that_do_not_end(share: float, tmp_path: Path) -> No
     rows = read_metrics(run.path)
     done = [3 - row.get("eval_unfinished", 0) for row in rows]
     assert [row["eval_episodes"] for row in rows] == done
-    assert all((row["eval_return"] == 3.0) if n else row["eval_return"] is None
+    assert all(row["eval_return"] == row.get("eval_length") == (3.0 if n else None)
                for row, n in zip(rows, done, strict=True))  # fmt: skip
     for row in (*run.results["last"], *run.results["best"], *found["policies"]):
-        assert row["return"] in (None, 3.0)
+        assert row["return"] in (None, 3.0) and row["length"] == row["return"]
         assert share < 1 or (row["return"] is None and row["unfinished"] > 0)
     with pytest.warns(RuntimeWarning, match="did not end"):
         assert fp3o.resume(run.path, steps=72, progress="quiet", loggers=()).finished

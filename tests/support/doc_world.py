@@ -59,7 +59,7 @@ def baseline_rows(task: str, variant: str | None, episodes: int) -> dict[str, di
     info = get_task(task)
     metrics = dict.fromkeys(info.spec(variant).episode_metrics, 0.5)
     row = {
-        "return": -1.0, "std": 1.0, "stderr": 0.1, "episode_metrics": metrics,
+        "return": -1.0, "std": 1.0, "stderr": 0.1, "length": 25.0, "episode_metrics": metrics,
         "episodes": episodes, "title": "Random", "summary": "",
     }  # fmt: skip
     return {"random": row} if info.baselines(info.env(variant)) else {}

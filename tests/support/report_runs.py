@@ -20,7 +20,8 @@ COLOURS = {
 
 def battle_metrics(won: float) -> dict[str, float]:
     """Episode metrics of a battle, as runs record them."""
-    return {"won": won, "dead_allies": 5 - 3 * won, "dead_enemies": 2 + 6 * won}
+    deaths = {"dead_allies": 5 - 3 * won, "dead_enemies": 2 + 6 * won}
+    return {"won": won, **deaths, "damage_dealt": 90 * won, "healed": 7 - 2 * won}
 
 
 BASELINES = {
@@ -35,7 +36,7 @@ BASELINES = {
 SCRIPTS = {
     name: {
         "return": value, "stderr": 0.05, "episodes": 1000, "title": title,
-        "summary": f"{title}, a script", "episode_metrics": battle_metrics(won),
+        "summary": f"{title}, a script", "episode_metrics": battle_metrics(won), "length": 31.5,
     }
     for name, title, value, won in (
         ("random", "random actions", 2.0, 0.0), ("nearest", "attack the nearest", 9.5, 0.31),
@@ -133,7 +134,7 @@ def results_of(
 ) -> dict[str, Any]:
     """The results of a finished run."""
     last: list[dict[str, Any]] = [
-        {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12}
+        {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12, "length": 25.0}
         for seed, end in enumerate(returns)
     ]
     for entry, won in zip(last, wins, strict=False):

@@ -161,8 +161,10 @@ def test_host_environment_learns(num_seeds: int | None) -> None:
     twins = HostProbe(cue_probe("credit"), 128 * (num_seeds or 1))
     for deterministic in (True, False):
         keys = program.keys(0, 2)
-        returns = program.evaluate(state.learner.actor, twins, keys, 3, deterministic).returns
+        played = program.evaluate(state.learner.actor, twins, keys, 3, deterministic)
+        returns = played.returns
         assert returns.shape == ((num_seeds, 128) if num_seeds else (128,))
+        assert played.lengths.shape == returns.shape and np.all(played.lengths == 3)
         assert np.all(np.asarray(returns).reshape(num_seeds or 1, -1).mean(1) > 0.9)
 
 

@@ -38,7 +38,8 @@ MOVE_DISTANCE = 2.0
 KILL_REWARD, WIN_REWARD, MAX_RETURN = 10.0, 200.0, 20.0
 """Rewards before scaling; the largest return without regeneration is scaled to `MAX_RETURN`."""
 
-EPISODE_METRICS = ("won", "dead_allies", "dead_enemies")
+EPISODE_METRICS = ("won", "dead_allies", "dead_enemies", "damage_dealt", "healed")
+"""Victory, deaths per side, and the points of health and shields that enemies lost and got back."""
 
 
 class SmacState(NamedTuple):
@@ -69,6 +70,11 @@ class SmacEnv(Env):
         from fp3o.envs.smac.render.battle import render_battle  # imports Pillow
 
         return render_battle(self, state, caption)
+
+    @property
+    def num_enemies(self) -> int:
+        """The largest number of kills."""
+        return len(unit_names(MAPS[self.name].enemies))
 
     @property
     def step_seconds(self) -> float:
@@ -133,10 +139,12 @@ class SmacEnv(Env):
         return Observation(obs, team, self.observations.action_mask(state.units), alive)
 
     def episode_metrics(self, state: SmacState) -> Float[Array, " o"]:
-        """Whether the battle is won, and the number of dead units per side."""
-        n, dead = self.battle.num_allies, state.units.hp <= 0
-        ours, theirs = dead[:n], dead[n:]
-        return jnp.stack([theirs.all() & ~ours.all(), ours.sum(), theirs.sum()]).astype(float)
+        """The numbers named by `EPISODE_METRICS`, from the beginning of the battle."""
+        n, units = self.battle.num_allies, state.units
+        ours, theirs = (units.hp <= 0)[:n], (units.hp <= 0)[n:]
+        points = units.damage_taken[n:].sum(), units.healed[n:].sum()
+        won = theirs.all() & ~ours.all()
+        return jnp.stack([won, ours.sum(), theirs.sum(), *points]).astype(float)
 
     def orders(self, units: Units, action: Int[Array, " a"]) -> Orders:
         """The orders of all units: the agents' actions, and attack-move for the enemies."""

@@ -52,6 +52,11 @@ class StarCraft2(HostEnv):
         """Upper bound on the length of an episode."""
         return MAX_EPISODE_STEPS if self.teams else MAPS[self.name].max_episode_steps
 
+    @property
+    def num_enemies(self) -> int:
+        """The largest number of kills."""
+        return smac_env(self.name, self.layout).num_enemies
+
     def vectorise(self, num_envs: int) -> PooledVecEnv:
         """Make a batch of games; they are started at the first reset."""
         spec, teams = self.spec, self.teams

@@ -3,7 +3,7 @@
 SMAC is imported only when a worker makes its environment. JAX is not imported.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,25 @@ class MakeSmac:
         return StarCraft2Env(map_name=self.map, seed=seed, continuing_episode=True)
 
 
+class EnemyPoints:
+    """Points of health and shields that enemies lost and got back, from step to step.
+
+    Within a step, losses and gains of an enemy cancel out: the game reports only its end.
+    """
+
+    def __init__(self, enemies: Mapping[int, Any]):
+        self.lost = self.regained = 0.0
+        self._before = _points(enemies)
+
+    def update(self, enemies: Mapping[int, Any]) -> None:
+        """Add the changes of a step."""
+        now = _points(enemies)
+        change = now - self._before
+        self.lost -= float(np.minimum(change, 0.0).sum())
+        self.regained += float(np.maximum(change, 0.0).sum())
+        self._before = now
+
+
 class SmacWorker(WorkerEnv):
     """One environment of SMAC or SMACv2, which have the same interface."""
 
@@ -38,6 +57,7 @@ class SmacWorker(WorkerEnv):
         self._make, self._layout = make, layout
         self._env: Any = None
         self._ended = False
+        self._points = EnemyPoints({})
 
     def reset(self, seed: int, episode: int) -> StepReply:
         """Start an episode; its random numbers follow from the seed the game was started with."""
@@ -48,7 +68,8 @@ class SmacWorker(WorkerEnv):
         before = self._env.force_restarts
         self._env.reset()
         self._check_restarts(before)
-        return self._reply(0.0, False, False, (0, 0, 0))
+        self._points = EnemyPoints(self._env.enemies)
+        return self._reply(0.0, False, False, (0,) * 5)
 
     def step(self, action: Any) -> StepReply:
         """Apply the actions `(n, 1)` or `(n,)`."""
@@ -57,7 +78,9 @@ class SmacWorker(WorkerEnv):
         self._check_restarts(before)
         self._ended |= bool(done)
         truncated = bool(done and info.get("episode_limit", False))
-        metrics = info["battle_won"], info["dead_allies"], info["dead_enemies"]
+        self._points.update(self._env.enemies)
+        deaths = info["dead_allies"], info["dead_enemies"]
+        metrics = info["battle_won"], *deaths, self._points.lost, self._points.regained
         return self._reply(reward, done and not truncated, truncated, metrics)
 
     def close(self) -> None:
@@ -129,5 +152,10 @@ class SmacWorker(WorkerEnv):
         )
 
 
-def _units(by_id: dict[int, Any]) -> list[Any]:
+def _units(by_id: Mapping[int, Any]) -> list[Any]:
     return [by_id[i] for i in range(len(by_id))]
+
+
+def _points(enemies: Mapping[int, Any]) -> np.ndarray:
+    """Health and shield of every enemy; SMAC keeps the last shield of the dead."""
+    return np.array([x.health + x.shield if x.health > 0 else 0.0 for x in _units(enemies)])

@@ -16,8 +16,9 @@ from fp3o.experiments.framework.grid import (
 )
 from fp3o.experiments.framework.plots import Lines, lines_figure, score_dots
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.score_table import score_table, training_minutes
+from fp3o.experiments.framework.score_table import battle_table, score_table, training_minutes
 from fp3o.experiments.framework.summary import run_caveats
+from fp3o.experiments.framework.unlearned import judge_by_kills
 from fp3o.reports.experiment_report import CaptionedFigure
 
 _MAPS = {
@@ -72,7 +73,8 @@ def _summarise(results: CellResults) -> Summary:
         _figure("score", scores, results[0].measure.axis, _SCORE_CAPTION),
         score_dots(results, {}),
     ]
-    return Summary(verdict, [score_table(results, {}, "MAPPO")], figures, run_caveats(results))
+    tables = [score_table(judge_by_kills(results), {}, "MAPPO"), *battle_table(results)]
+    return Summary(verdict, tables, figures, run_caveats(results))
 
 
 def _figure(name: str, lines: Lines, y_label: str, caption: str) -> CaptionedFigure:

@@ -69,6 +69,8 @@ class CellResult:
     """The trained run."""
     timing: Mapping[str, Any] = field(default_factory=dict)
     """Measured times and memory, if nothing was trained."""
+    judged_by: Measure | None = None
+    """Measure that replaces the task's own one, where that says nothing."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -77,6 +79,11 @@ class CellResult:
 
     @property
     def measure(self) -> Measure:
+        """Measure of the cell's score."""
+        return self.judged_by or self.task_measure
+
+    @property
+    def task_measure(self) -> Measure:
         """Measure of the task: the win rate if it has one, else the return."""
         rows = self.run.results["last"] if self.run else []
         wins = any("won" in (row.get("episode_metrics") or {}) for row in rows)

@@ -28,16 +28,16 @@ Lines = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 def curve_figures(results: CellResults) -> Iterable[CaptionedFigure]:
-    """Learning curves per task, with one panel per sharing."""
-    for task in dict.fromkeys(item.cell.task for item in results):
-        group = [item for item in results if item.cell.task == task]
+    """Learning curves per task and measure, with one panel per sharing."""
+    for task, name in dict.fromkeys((item.cell.task, item.measure.name) for item in results):
+        group = [x for x in results if (x.cell.task, x.measure.name) == (task, name)]
         measure = group[0].measure
         panels = {
             sharing_title(sharing): [x.run for x in group if x.run and x.cell.sharing == sharing]
             for sharing in dict.fromkeys(item.cell.sharing for item in group)
         }
         yield CaptionedFigure(
-            f"curves_{task.split('/')[-1]}",
+            f"{'kills' if group[0].judged_by else 'curves'}_{task.split('/')[-1]}",
             curves_figure(panels, metric=f"eval_{measure.name}"),
             f"{task}: {measure.title.lower()} over environment steps ({', '.join(panels)}); mean "
             "and 95 % band over seeds.",

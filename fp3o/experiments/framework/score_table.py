@@ -4,11 +4,16 @@ import numpy as np
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.paper_results import PaperScore, PaperScores
-from fp3o.reports.data.measures import WIN_RATE
+from fp3o.reports.data.measures import MEASURES, RETURN, WIN_RATE, Measure
 from fp3o.reports.data.timing import training_seconds
 from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import DASH, count_text, score_text
-from fp3o.reports.stats.intervals import Interval, mean_interval, smac_win_rate
+from fp3o.reports.stats.intervals import (
+    Interval,
+    mean_interval,
+    mean_over_training,
+    smac_win_rate,
+)
 
 CELLS_CAPTION = (
     "Ours: the last policy of every seed, mean ± half of the 95 % interval over seeds (Student's "
@@ -19,26 +24,64 @@ CELLS_CAPTION = (
 
 WINS_CAPTION = (
     " Win rates in percent. Median of last ten: per seed the median of its last ten evaluations, "
-    "then the median over seeds, with the standard deviation over all of these evaluations. The "
-    "paper's win rates are in StarCraft II, ours in a simulator."
+    "then the median over seeds, with the standard deviation over all of these evaluations. Area "
+    "under the curve: mean of the evaluations over training, by trapezoids over steps. The paper's "
+    "win rates are in StarCraft II, ours in a simulator."
+)
+
+KILLS_CAPTION = (
+    " Kills, per battle, replace win rates where no variant wins more battles than random actions: "
+    "in our scores, their differences and the area under the curve."
+)
+
+BATTLES_CAPTION = (
+    "Last policies, means per battle ± half of the 95 % interval over seeds. Damage dealt: points "
+    "of health and shields that enemies lost. Healed: points that they got back; the reward counts "
+    "a step in which this is more as damage, too. Length: in steps."
 )
 
 
 def score_table(results: CellResults, paper: PaperScores, base: str) -> ResultTable:
     """One row per cell: our score, the paper's, the difference to a base variant, the cost."""
-    wins = any(item.measure is WIN_RATE for item in results)
+    wins = _has_wins(results)
     detail = any(item.cell.detail for item in results)
     head = ["task", "sharing", "variant", *[""] * detail, "steps", "ours"]
-    head += [*["median of last ten"] * wins, "paper", *[f"difference to {base}"] * bool(base)]
+    head += ["median of last ten", "area under the curve"] * wins
+    head += ["paper", *[f"difference to {base}"] * bool(base)]
     rows = []
     for item in results:
         row = [*item.key, *[item.cell.detail] * detail, steps_text(item), bold_score(item)]
-        row += [*[_last_ten(item)] * wins, _paper_text(paper.get(item.key), item.measure.unit)]
+        row += [_last_ten(item), _area_text(item)] * wins
+        row += [_paper_text(paper.get(item.key), item.task_measure.unit)]
         row += [difference_text(item, results, base)] * bool(base)
         rows.append([*row, f"{gradient_steps(item):,}", f"{training_minutes(item):.1f}"])
-    caption = CELLS_CAPTION + (WINS_CAPTION if wins else "")
+    judged = any(item.judged_by for item in results)
+    caption = CELLS_CAPTION + WINS_CAPTION * wins + KILLS_CAPTION * judged
     head += ["gradient steps", "minutes"]
     return ResultTable("Scores", head, rows, caption, text_columns=3 + detail)
+
+
+def battle_table(results: CellResults) -> list[ResultTable]:
+    """What happened in the battles, one row per cell; empty if the tasks are no battles."""
+    measures = [measure for measure in MEASURES.values() if measure is not RETURN]
+    battles = [item for item in results if item.task_measure is WIN_RATE]
+    rows = [[*item.key, item.cell.detail, *(_mean(item, x) for x in measures)] for item in battles]
+    head = ["task", "sharing", "variant", "", *(measure.title.lower() for measure in measures)]
+    if not any(item.cell.detail for item in battles):
+        head, rows = (head[:3] + head[4:]), [row[:3] + row[4:] for row in rows]
+    columns = len(head) - len(measures)
+    table = ResultTable("What happened in a battle", head, rows, BATTLES_CAPTION, columns)
+    return [table] if battles else []
+
+
+def _has_wins(results: CellResults) -> bool:
+    return any(item.task_measure is WIN_RATE for item in results)
+
+
+def _mean(item: CellResult, measure: Measure) -> str:
+    """Mean of a measure over the last policies of a cell."""
+    rows = item.run.results["last"] if item.run else []
+    return score_text(mean_interval([measure.value(row) for row in rows]), measure.unit)
 
 
 def steps_text(item: CellResult) -> str:
@@ -61,10 +104,19 @@ def bold_score(item: CellResult) -> str:
 def _last_ten(item: CellResult) -> str:
     """Median win rate of the last ten evaluations."""
     value = item.run.series("eval_won").value if item.run else np.empty(0)
-    if item.measure is not WIN_RATE or not value.size:
+    if item.task_measure is not WIN_RATE or not value.size:
         return DASH
     rate = smac_win_rate(100 * value)
     return f"{rate.median:.1f} ({rate.pooled_deviation:.1f}) %"
+
+
+def _area_text(item: CellResult) -> str:
+    """Mean over training of a cell's evaluations: the area under its curve."""
+    if item.task_measure is not WIN_RATE or item.run is None:
+        return DASH
+    step, value = item.run.series(f"eval_{item.measure.name}")
+    areas = mean_over_training(step, item.measure.scale * value)
+    return score_text(mean_interval(areas), item.measure.unit)
 
 
 def _paper_text(score: PaperScore | None, unit: str = "") -> str:

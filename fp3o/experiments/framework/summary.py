@@ -4,20 +4,25 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from fp3o.experiments.framework.aggregate import aggregate_results
 from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.plots import curve_figures, score_dots
 from fp3o.experiments.framework.score_table import (
+    battle_table,
     paired_difference,
     planned_steps,
     same_cell,
     score_table,
     steps_text,
 )
-from fp3o.reports.phrasing import count_text, number_text, sharing_title
+from fp3o.experiments.framework.unlearned import (
+    judge_by_kills,
+    not_won,
+    unlearned_cells,
+    unlearned_notes,
+)
+from fp3o.reports.phrasing import count_text, number_text
 from fp3o.reports.stats.intervals import Interval
 
 METHOD = " (95 % intervals of the differences, paired by seed)"
@@ -54,15 +59,16 @@ def score_summary(
         trained = [item for item in results if item.run]
         if not trained:
             return NOTHING_FINISHED
-        lines = [line for pair in comparisons for line in compare_variants(trained, pair)]
+        judged = judge_by_kills(trained)
+        lines = [line for pair in comparisons for line in compare_variants(judged, pair)]
         lines = [line.replace(METHOD, "") if k else line for k, line in enumerate(lines)]
         lines += verdict(trained) if verdict else []
         reference = base or (comparisons[0].theirs if comparisons else "")
-        table = score_table(trained, paper or {}, reference)
         tables, profiles = aggregate_results(trained, reference)
-        figures = [score_dots(trained, paper or {}), *profiles, *curve_figures(trained)]
-        remarks = [*run_caveats(trained), *unlearned_notes(trained), *notes]
-        return Summary(lines, [table, *tables], figures, remarks)
+        tables = [score_table(judged, paper or {}, reference), *battle_table(trained), *tables]
+        figures = [score_dots(trained, paper or {}), *profiles, *curve_figures(judged)]
+        remarks = [*run_caveats(trained), *unlearned_notes(judged), *notes]
+        return Summary(lines, tables, figures, remarks)
 
     return summarise
 
@@ -77,11 +83,23 @@ def compare_variants(results: CellResults, comparison: Comparison) -> Sequence[s
     first = (
         f"“{ours}” is better than “{theirs}” in {counts.better} of {total} "
         f"{'cell' if total == 1 else 'cells'}, worse in {counts.worse}, and not distinguishable in "
-        f"{counts.open}{METHOD}."
+        f"{counts.open}{METHOD}.{_kills_text(results, comparison)}"
     )
     if comparison.expected == "equal":
         return [first, _claim_of_equality(results, comparison, counts)]
     return [first, *[claim_verdict(counts)] * bool(comparison.expected)]
+
+
+def _kills_text(results: CellResults, comparison: Comparison) -> str:
+    """The part of the comparison that is about kills."""
+    battles = [item for item in results if item.judged_by]
+    counts = count_differences(battles, comparison.ours, comparison.theirs)
+    if not (total := sum(counts)):
+        return ""
+    return (
+        f" {total} of these cells {'was' if total == 1 else 'were'} {not_won(battles)}, and judged "
+        f"by kills: better in {counts.better}, worse in {counts.worse}."
+    )
 
 
 def count_differences(results: CellResults, ours: str, theirs: str) -> Counts:
@@ -143,29 +161,3 @@ def run_caveats(results: CellResults) -> list[str]:
             more = f" and {len(cells) - 6} more" if len(cells) > 6 else ""
             notes.append(f"{quantifier} steps than planned: {', '.join(cells[:6])}{more}.")
     return notes
-
-
-def unlearned_notes(results: CellResults) -> list[str]:
-    """Notes on the tasks and sharings in which nothing was learned."""
-    return [
-        f"{task} with {sharing_title(sharing)} is not learned at this scale: no variant exceeds "
-        f"{floor}. It is excluded from the verdict."
-        for (task, sharing), floor in unlearned_cells(results).items()
-    ]
-
-
-def unlearned_cells(results: CellResults) -> dict[tuple[str, str], str]:
-    """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score."""
-    floors = {}
-    for key in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
-        group = [item for item in results if (item.cell.task, item.cell.sharing) == key]
-        floor = group[0].baseline("uninformed") or group[0].baseline("random")
-        means = [float(np.mean(item.seeds)) for item in group if item.seeds.size]
-        if not floor or not means:
-            continue
-        measure, error = group[0].measure, 2 * abs(floor.get("stderr") or 0.0)
-        if max(means) <= measure.value(floor) + error:
-            value = number_text(measure.value(floor))
-            title = floor.get("title") or "random actions"
-            floors[key] = f"the baseline “{title}” ({value}{measure.unit})"
-    return floors

@@ -15,8 +15,9 @@ from fp3o.experiments.framework.grid import (
 )
 from fp3o.experiments.framework.plots import curve_figures, lines_figure
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.score_table import score_table
+from fp3o.experiments.framework.score_table import battle_table, score_table
 from fp3o.experiments.framework.summary import run_caveats
+from fp3o.experiments.framework.unlearned import judge_by_kills
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import interval_text, number_text
 from fp3o.reports.stats.intervals import Interval, bootstrap
@@ -69,7 +70,8 @@ def _summarise(results: CellResults) -> Summary:
         lines_figure({results[0].cell.task: lines}, *labels),
         "Standard deviation over seeds during training.",
     )
-    tables = [ResultTable("Stability", head, rows, caption), score_table(results, {}, "")]
+    scores = score_table(judge_by_kills(results), {}, "")
+    tables = [ResultTable("Stability", head, rows, caption), scores, *battle_table(results)]
     notes = [_NOTE, *run_caveats(results)]
     return Summary(verdict, tables, [figure, *curve_figures(results)], notes)
 

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 from fp3o.errors import printable
 
+_OF_ALL_TASKS = ("return", "length")
+"""Measures that are entries of a row of `results.json` and not of its episode metrics."""
+
 
 class Measure(NamedTuple):
     """A quantity measured per episode: its key in the files of a run and how it is displayed."""
@@ -29,7 +32,7 @@ class Measure(NamedTuple):
 
     def value(self, row: Mapping[str, Any]) -> float:
         """The number in a row of `results.json`; NaN if the row has none."""
-        numbers = row if self.name == "return" else row.get("episode_metrics") or {}
+        numbers = row if self.name in _OF_ALL_TASKS else row.get("episode_metrics") or {}
         value = numbers.get(self.name)
         return self.scale * value if isinstance(value, int | float) else math.nan
 
@@ -49,13 +52,18 @@ RETURN = Measure("return", "Return", "return per agent")
 
 WIN_RATE = Measure("won", "Win rate", "battles won", 100.0, " %", (0.0, 100.0))
 
+KILLS = Measure("dead_enemies", "Kills", "dead enemies per battle")
+
 MEASURES = {
     measure.name: measure
     for measure in (
         RETURN,
         WIN_RATE,
-        Measure("dead_allies", "Dead allies", "dead allies at the end of a battle"),
-        Measure("dead_enemies", "Dead enemies", "dead enemies at the end of a battle"),
+        KILLS,
+        Measure("dead_allies", "Dead allies", "dead allies per battle"),
+        Measure("damage_dealt", "Damage dealt", "health and shields that enemies lost, in points"),
+        Measure("healed", "Healed", "health and shields that enemies got back, in points"),
+        Measure("length", "Length", "steps per episode"),
     )
 }
 """Measures with a title; others are titled by their key."""

@@ -118,6 +118,7 @@ _METRICS = maybe(mapping_of(maybe(number)))
 
 _EVALUATION = {
     "return": maybe(number), "std": maybe(number), "stderr": maybe(number),
+    "length": maybe(number),
     "episodes": maybe(count), "step": count, "seed": count, "unfinished": maybe(count),
     "episode_metrics": _METRICS, "title": maybe(text), "summary": maybe(text), "role": maybe(text),
 }  # fmt: skip

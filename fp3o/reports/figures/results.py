@@ -31,6 +31,7 @@ from fp3o.reports.stats.intervals import mean_band
 CURVE_TITLES = {
     "eval_won": "Win rate", "episode_won": "Training win rate",
     "eval_return": "Evaluation return", "episode_return": "Training return",
+    "eval_dead_enemies": "Kills",
 }  # fmt: skip
 """Metrics of learning curves and their titles."""
 

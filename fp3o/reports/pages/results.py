@@ -56,6 +56,7 @@ def task_results(task: TaskScores, prefix: str, save: SaveFigure | None) -> list
         charts.append(inline_svg(figure, f"Final {scores.measure.title.lower()}s on {task.task}"))
     return [
         tag("div", _final_table(task), _figure(charts, SCORES_CAPTION), class_="pair"),
+        *_episode_metrics(task),
         _every_seed(task),
         *_ranking(task),
         *_baselines(task),
@@ -129,7 +130,7 @@ def _final_row(task: TaskScores, k: int) -> list[str]:
 
 
 def _every_seed(task: TaskScores) -> Html:
-    """Scores per seed; for battles also medians of the win rate, and the other episode metrics."""
+    """Scores per seed; for battles also medians of the win rate."""
     caption = (
         "IQM: mean of the middle half of the seeds. Percentile bootstraps of few seeds are narrow."
     )
@@ -137,7 +138,7 @@ def _every_seed(task: TaskScores) -> Html:
         caption += " In brackets: standard deviation over seeds."
     tables = [_seed_table(scores, task.wins is not None) for scores in task.main_measures]
     notes = tag("p", caption, class_="small")
-    return details("Every seed", *tables, notes, *_episode_metrics(task))
+    return details("Every seed", *tables, notes)
 
 
 def _seed_table(scores: TaskScores, battles: bool) -> Html:
@@ -168,14 +169,20 @@ def _median(values: np.ndarray) -> str:
 
 
 def _episode_metrics(task: TaskScores) -> list[Html]:
-    """Episode metrics other than wins, of runs and baselines."""
-    others = [scores for name, scores in task.episode_metrics.items() if name != "won"]
-    rows = [[run.label, *(run_text(scores, run) for scores in others)] for run in task.runs]
+    """What happened in an episode, of tasks that measure more than wins: runs and baselines."""
+    if not task.episode_metrics.keys() - {"won", "length"}:
+        return []
+    columns = [*task.episode_metrics.values()]
+    rows = [[run.label, *(run_text(scores, run) for scores in columns)] for run in task.runs]
     for item in task.baselines:
-        rows.append([item.title, *(baseline_text(scores, item.name) for scores in others)])
+        rows.append([item.title, *(baseline_text(scores, item.name) for scores in columns)])
     classes = [""] * len(task.runs) + ["faint"] * len(task.baselines)
-    head = ["run", *(scores.measure.title.lower() for scores in others)]
-    return [html_table(head, rows, classes=classes)] if others else []
+    measures = [scores.measure for scores in columns]
+    table = html_table(["run", *(x.title.lower() for x in measures)], rows, classes=classes)
+    meanings = [f"{x.title}: {x.axis}" for x in measures if x.title.lower() != x.axis]
+    caption = tag("p", f"Last policies. {'; '.join(meanings)}.", class_="small")
+    what = "a battle" if task.wins else "an episode"
+    return [details(f"What happened in {what}", table, caption, opened=True)]
 
 
 def _ranking(task: TaskScores) -> list[Html]:

@@ -112,6 +112,20 @@ def smac_win_rate(win_rates: np.ndarray, last: int = 10) -> WinRate:
     return WinRate(median, deviation, pooled, len(ends))
 
 
+def mean_over_training(step: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Area under the curve of every seed (seeds, t) over steps (t), divided by their range.
+
+    By trapezoids between the evaluations that a seed has; NaN for a seed with less than two.
+    """
+    means = []
+    for row in values:
+        known = np.isfinite(row)
+        x, y = step[known], row[known]
+        area = float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())
+        means.append(area / (x[-1] - x[0]) if x.size > 1 else np.nan)
+    return np.array(means)
+
+
 def iqm(values: Sequence[float | int] | np.ndarray) -> float:
     """Interquartile mean: the mean without the lowest and the highest quarter."""
     return float(_iqm([np.asarray(values, float).reshape(1, -1)])[0])

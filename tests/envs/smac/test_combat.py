@@ -143,6 +143,35 @@ def test_zerg_regenerate_continuously() -> None:
     np.testing.assert_allclose(hp, [20.0 + 2.734, 35.0, 45.0], atol=1e-2)
 
 
+def test_damage_and_healing_are_counted_separately() -> None:
+    """Two shots at a shield, ten seconds of rest, six to get the 12 points back, another shot."""
+    arena = facing({"marine": 1}, {"zealot": 1}, 4.0)
+
+    def after(order: int, loops: int) -> tuple[float, float]:
+        units = arena.run(arena.orders(order, 0), loops)[-1]
+        assert not units.damage_taken[0] and not units.healed[0]
+        return float(units.damage_taken[1]), float(units.healed[1])
+
+    assert after(ATTACK, 18) == (12, 0)  # the last hit is in loop 16
+    assert after(STOP, 159) == (12, 0)
+    assert after(STOP, 16) == (12, 2)
+    assert after(STOP, 100) == (12, 12)  # and no more: the shield is full
+    assert after(ATTACK, 2) == (18, 12)
+    assert float(arena.units.shield[1]) == 50 - 18 + 12
+
+
+def test_the_dead_lose_no_more_points_than_they_had() -> None:
+    """Banelings that explode lose theirs, too, as SMAC's rewards count it."""
+    arena = facing({"marine": 4}, {"marine": 1}, 4.0)
+    arena.put(hp=[45.0] * 4 + [20.0])
+    units = arena.run(arena.orders(ATTACK, 0), 8)[-1]  # four hits of 6
+    assert not units.hp[4] and list(units.damage_taken) == [0, 0, 0, 0, 20]
+    arena = facing({"zealot": 1}, {"baneling": 1}, 1.0)
+    order = arena.orders(STOP)._replace(kind=jnp.array([STOP, ATTACK_MOVE]))
+    units = arena.run(order, 8)[-1]
+    assert list(units.damage_taken) == [35, 30]
+
+
 def test_a_new_order_cancels_an_attack() -> None:
     """A cancelled attack costs no cooldown; repeating an order changes nothing."""
     arena = facing({"stalker": 1}, {"marine": 2}, 5.0)

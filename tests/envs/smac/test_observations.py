@@ -109,6 +109,16 @@ def test_rewards_and_ends_equal_the_plain_model(name: str) -> None:
     assert max(rewards) > 0
 
 
+@every_map
+def test_damage_and_healing_add_up_to_the_change_of_health(name: str) -> None:
+    """For every unit and step; neither is ever negative."""
+    units = record(name).states.units
+    points = units.hp.astype(float) + units.shield
+    dealt, healed = np.diff(units.damage_taken, axis=1), np.diff(units.healed, axis=1)
+    assert dealt.min() == healed.min() == 0 and dealt.max() > 0
+    np.testing.assert_allclose(healed - dealt, np.diff(points, axis=1), atol=2e-3)
+
+
 @pytest.mark.parametrize("name", ["5m_vs_6m", "bane_vs_bane", "3s5z"])
 def test_endings_by_hand(name: str) -> None:
     """Victory, defeat, draw, time limit; regeneration of enemies counts as damage."""

@@ -74,12 +74,18 @@ def test_episode_metrics_are_those_of_the_ended_episode() -> None:
     hp = state.units.hp.at[0, 3:].set(jnp.asarray([1e-3, 0.0, 0.0])).at[1, :3].set(0.0)
     units = state.units._replace(hp=hp, x=state.units.x.at[0, 3].set(state.units.x[0, 0] + 3))
     units = units._replace(y=units.y.at[0, 3].set(units.y[0, 0]))
+    units = units._replace(
+        damage_taken=units.damage_taken.at[0].set(jnp.asarray([7.0, 7, 7, 44, 45, 45])),
+        healed=units.healed.at[1].set(jnp.asarray([7.0, 7, 7, 1, 2, 3])),
+    )
     action = jnp.zeros((2, 3, 1), int).at[0, 0, 0].set(6)
     state, now = jax.jit(env.step)((state._replace(units=units), keys), action)
-    assert EPISODE_METRICS == ("won", "dead_allies", "dead_enemies")
+    assert EPISODE_METRICS == ("won", "dead_allies", "dead_enemies", "damage_dealt", "healed")
     np.testing.assert_array_equal(now.terminated, [True, True])
-    np.testing.assert_array_equal(now.episode_metrics, [[1, 0, 3], [0, 3, 0]])
+    ends = [[1, 0, 3, 134 + 1e-3, 0], [0, 3, 0, 0, 6]]
+    np.testing.assert_allclose(now.episode_metrics, ends, rtol=1e-6)
     assert (state[0].units.hp > 0).all()
+    assert not state[0].units.damage_taken.any() and not state[0].units.healed.any()
 
 
 def test_wins_are_counted_in_training_and_evaluation() -> None:
@@ -92,9 +98,14 @@ def test_wins_are_counted_in_training_and_evaluation() -> None:
     assert ((metrics["episode_won"] >= 0) & (metrics["episode_won"] <= 1)).all()
     assert (metrics["episode_dead_allies"] > 0).all()
     episodes = evaluate_params(program, run_config, state.learner.actor, 3, (4,))
-    assert episodes.returns.shape == (2, 3)
-    won, ours, theirs = np.moveaxis(np.asarray(episodes.episode_metrics), -1, 0)
+    assert episodes.returns.shape == episodes.lengths.shape == (2, 3)
+    assert (episodes.lengths > 3).all() and (episodes.lengths < 60).any()
+    won, ours, theirs, dealt, healed = np.moveaxis(np.asarray(episodes.episode_metrics), -1, 0)
     np.testing.assert_array_equal(won == 1, (theirs == 3) & (ours < 3))
+    # Marines do not heal: the return is their losses, of 3 x (45 + 10) + 200 points for 20.
+    assert not healed.any() and (dealt >= 45 * theirs).all() and (dealt <= 3 * 45).all()
+    paid = (dealt + 10 * theirs + 200 * won) * 20 / 365
+    np.testing.assert_allclose(episodes.returns, paid, rtol=1e-4)
 
 
 @pytest.mark.slow

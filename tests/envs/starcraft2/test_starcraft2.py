@@ -62,7 +62,7 @@ def test_layouts(name: str, layout: str) -> None:
             reply.action_mask, [moment.action_mask(agent) for agent in agents]
         )
         np.testing.assert_array_equal(reply.alive, [ally.lives for ally in moment.allies])
-        deaths = max(deaths, int(reply.episode_metrics[1:].sum()))
+        deaths = max(deaths, int(reply.episode_metrics[1:3].sum()))
         if reply.terminated:
             break
         chosen = random.random(reply.action_mask.shape) * reply.action_mask
@@ -82,7 +82,7 @@ def test_battles_end_to_end(layout: str, installed: Path) -> None:
     env = SeedBatchedEnv(games, 2)
     state, now = env.reset(jax.random.split(jax.random.key(0), 2))
     assert now.obs.shape == (2, 2, 3, task.spec.obs_size) and now.episode_start.all()
-    expected, earned, won = twin.reset(0, 0), 0.0, []
+    expected, earned, won, damage = twin.reset(0, 0), 0.0, [], []
     for _ in range(50):
         np.testing.assert_array_equal(now.obs[1, 1], expected.obs)
         np.testing.assert_array_equal(now.state[0, 1], expected.state)
@@ -100,12 +100,30 @@ def test_battles_end_to_end(layout: str, installed: Path) -> None:
         if expected.terminated:
             assert now.terminated.all() and now.episode_start.all() and not now.truncated.any()
             won.append((bool(expected.episode_metrics[0]), round(earned, 4)))
+            damage.append(float(expected.episode_metrics[3]))
             expected, earned = twin.reset(0, 0), 0.0
         if len(won) == 2:
             break
-    assert won[0] == (True, 20.0) and not won[1][0]
+    assert won[0] == (True, 20.0) and not won[1][0] and damage == [3 * 45.0, 0.0]
     np.testing.assert_array_equal(now.episode_metrics[..., 1], 3)  # and the numbers of dead units
     games.close()
+
+
+def test_points_that_enemies_lose_and_get_back() -> None:
+    """Between the ends of steps; SMAC keeps the last shield of a dead unit."""
+    made: list[StarCraft2Env] = []
+    worker = SmacWorker(lambda: made.append(StarCraft2Env("3s5z", 0, True)) or made[-1], "smac")
+    worker.reset(0, 0)
+    found = []
+    for health, shield in ((100.0, 20.0), (90.0, 0.0), (90.0, 14.0), (0.0, 14.0), (0.0, 14.0)):
+        zealot, stalker = made[0].enemies[3], made[0].enemies[0]
+        zealot.health, zealot.shield = health, shield
+        stalker.shield -= 1.0
+        found.append(worker.step([1] * 8).episode_metrics[3:].tolist())
+    # The zealot loses 30, loses 30, gets back 14, and dies with 104; the stalker loses 1 a step.
+    assert found == [[31, 0], [62, 0], [63, 14], [168, 14], [169, 14]]
+    worker.reset(0, 0)
+    assert not worker.step([1] * 8).episode_metrics.any()
 
 
 def test_limits_and_a_game_that_dies(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

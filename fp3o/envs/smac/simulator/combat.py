@@ -48,7 +48,9 @@ def resolve_hits(
     hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
     since_hit = jnp.where((damage > 0) & alive, 0.0, units.since_hit + 1)
     exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
-    units = units._replace(hp=hp, shield=shield, since_hit=since_hit, exploding=exploding)
+    taken = units.damage_taken + (units.hp - hp) + (units.shield - shield)
+    units = units._replace(hp=hp, shield=shield, damage_taken=taken)
+    units = units._replace(since_hit=since_hit, exploding=exploding)
     if battle.rules.help:
         calls = (attacker != NO_TARGET) & (units.silence == 0)
         silence = jnp.where(calls, CALL_LOOPS, jnp.maximum(units.silence - 1, 0))

@@ -31,4 +31,5 @@ def regenerate(stats: UnitStats, units: Units) -> Units:
     rested = units.since_hit > SHIELD_DELAY * LOOPS_PER_SECOND
     restored = jnp.where(rested, SHIELD_REGENERATION, 0.0) / LOOPS_PER_SECOND
     shield = jnp.where(alive, jnp.minimum(units.shield + restored, stats.shield), 0.0)
-    return units._replace(hp=hp, shield=shield)
+    gained = jnp.where(alive, (hp - units.hp) + (shield - units.shield), 0.0)
+    return units._replace(hp=hp, shield=shield, healed=units.healed + gained)

@@ -48,6 +48,10 @@ class Units(NamedTuple):
     """Index, within the other side, of a unit that hit it in the last loop, or `NO_TARGET`."""
     silence: Int[Array, " u"]
     """Loops until it may call for help again; `CALL_LOOPS` in the loop after a call."""
+    damage_taken: Float[Array, " u"]
+    """Points of health and shields lost so far; regeneration is not subtracted."""
+    healed: Float[Array, " u"]
+    """Points of health and shields regenerated so far."""
 
 
 class Orders(NamedTuple):
