@@ -60,7 +60,7 @@ def overlaps_in_battles(name: str, battles: int, steps: int) -> tuple[Overlaps, 
         shape = LOOPS_PER_STEP, len(fight.units)
         noise = jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
         given = jax.tree.map(lambda x: jnp.broadcast_to(x, (LOOPS_PER_STEP, *x.shape)), orders)
-        units, seen = jax.lax.scan(loop, apply_orders(state.units, orders), (given, noise))
+        units, seen = jax.lax.scan(loop, apply_orders(fight, state.units, orders), (given, noise))
         both = jnp.stack(env.any_alive(units)).all()
         return state._replace(units=units), jax.tree.map(lambda x: x * both, seen)
 
@@ -90,8 +90,8 @@ def overlap_depth(fight: Battle, units: Units) -> Any:
 class Film(NamedTuple):
     """Positions of all units after every loop, `(loops, u)`."""
 
-    x: np.ndarray
-    y: np.ndarray
+    x: Any
+    y: Any
 
 
 def film(fight: Battle, start: Units, orders: Orders, seconds: float) -> Film:
@@ -103,7 +103,7 @@ def film(fight: Battle, start: Units, orders: Orders, seconds: float) -> Film:
         units = simulate_loop(fight, units, orders, noise)._replace(hp=start.hp)
         return units, Film(units.x, units.y)
 
-    run = jax.jit(lambda units: jax.lax.scan(loop, apply_orders(units, orders), noise)[1])
+    run = jax.jit(lambda units: jax.lax.scan(loop, apply_orders(fight, units, orders), noise)[1])
     return jax.tree.map(np.asarray, run(start))
 
 
