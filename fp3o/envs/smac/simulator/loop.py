@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.collisions import keep_inside, push_apart
+from fp3o.envs.smac.simulator.collisions import avoid_others, keep_inside
 from fp3o.envs.smac.simulator.combat import resolve_hits, update_attacks
 from fp3o.envs.smac.simulator.movement import desired_step, near_destination
 from fp3o.envs.smac.simulator.state import (
@@ -67,12 +67,8 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     walks = walks & (alive & (units.windup == 0) & (units.backswing == 0))
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
-    push_x, push_y, pace = push_apart(
-        battle, geometry, (step_x, step_y), (alive, walks, arrives), noise
-    )
-    x = units.x + pace * step_x + jnp.where(alive, push_x, 0.0)
-    y = units.y + pace * step_y + jnp.where(alive, push_y, 0.0)
-    x, y = keep_inside(battle, x, y)
+    moved_x, moved_y = avoid_others(battle, geometry, (step_x, step_y), (alive, walks, arrives))
+    x, y = keep_inside(battle, units.x + moved_x, units.y + moved_y)
 
     units = units._replace(x=x, y=y, target=targets.indices)
     units, hits = update_attacks(battle, units, alive & targets.exists, targets.gap, noise)
