@@ -25,7 +25,7 @@ TOUCH, MARINES_TOUCH, STALKER_RANGE = 0.625 + 0.5, 2 * 0.375, 6.0
 """Distances, centre to centre, at which a stalker and a zealot touch, and two marines."""
 GAPS = 4.5, 7.0
 """Cells from the zealot to the unit it follows; it chooses targets up to 5 cells away."""
-DISTANCES = 0.05, 1, 2, 3, 4, 5
+DISTANCES = 0, 1, 2, 3, 4, 5
 """Cells at which it passes the standing unit; the first is within the reach of its weapon."""
 WEST_END, GOAL = 2.0, (9.0, 16.0)
 """Where our units walk to, and the destination of the enemies."""

@@ -23,8 +23,6 @@ MIN_DAMAGE = 0.5
 """Minimum damage of a hit after armour."""
 BACKSWING = 0.5
 """Seconds for which a unit stands after a hit, where the data of its weapon say nothing else."""
-CALL_PERIOD = 2.0
-"""Seconds between two calls for help of one unit."""
 
 Number = int | float
 

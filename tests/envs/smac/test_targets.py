@@ -105,7 +105,9 @@ def help_targets(rules: Rules, gap: float) -> list[int]:
     away = (31.0, MIDDLE)
     kinds = [ATTACK, ATTACK_MOVE, ATTACK_MOVE]
     arena.put(cooldown=[0.0, 99.0, 99.0])
-    units = arena.run(orders(kinds, [(0.0, 0.0), away, away], [0, -1, -1]), 14)[-1]
+    order = orders(kinds, [(0.0, 0.0), away, away], [0, -1, -1])
+    for _ in range(3):  # the shot lands in the second step
+        units = arena.run(order, 8)[-1]
     return [int(target) for target in units.target[1:]]
 
 

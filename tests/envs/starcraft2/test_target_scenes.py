@@ -50,7 +50,7 @@ def test_the_scene_tells_the_rules_apart(distance: float) -> None:
 
 
 def test_within_the_reach_of_its_weapon_the_zealot_turns() -> None:
-    nearer, turned = turns(Rules(), 7.0, 0.05)
+    nearer, turned = turns(Rules(), 7.0, 0.0)
     assert nearer is not None and turned is not None and turned > nearer + 30
 
 

@@ -37,7 +37,7 @@ def avoid_others(
     nevertheless are pushed apart; a standing one yields little to its own side, and not to
     opponents.
     """
-    stats, (dx, dy, distance), (alive, walks, _) = battle.stats, geometry, motion
+    stats, (dx, dy, distance, _), (alive, walks, _) = battle.stats, geometry, motion
     # The indices break ties between units at exactly the same position.
     index = np.arange(len(battle.units), dtype=np.float32)
     dx = dx + 1e-4 * (index[None] - index[:, None])

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
-from fp3o.envs.smac.simulator.state import CALL_LOOPS, NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
 from fp3o.envs.smac.simulator.targeting import at_target, target_masks
 from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
@@ -52,9 +52,7 @@ def resolve_hits(
     units = units._replace(hp=hp, shield=shield, damage_taken=taken)
     units = units._replace(since_hit=since_hit, exploding=exploding)
     if battle.rules.help:
-        calls = (attacker != NO_TARGET) & (units.silence == 0)
-        silence = jnp.where(calls, CALL_LOOPS, jnp.maximum(units.silence - 1, 0))
-        units = units._replace(attacker=attacker, silence=silence)
+        units = units._replace(attacker=jnp.maximum(units.attacker, attacker))
     return regenerate(stats, units)
 
 

@@ -18,7 +18,7 @@ from fp3o.envs.smac.simulator.state import (
     Orders,
     Units,
 )
-from fp3o.envs.smac.simulator.targeting import select_targets
+from fp3o.envs.smac.simulator.targeting import answer_calls, select_targets
 
 
 def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
@@ -35,8 +35,11 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
 def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:
     """Set targets; a new order cancels the current attack, and the backswing of the last one.
 
-    An order to attack the same target again is not a new one.
+    An order to attack the same target again is not a new one. Calls for help of the last step are
+    answered: in the game in the next loop, here half a second later at most.
     """
+    if battle.rules.help:
+        units = answer_calls(battle, units, pairwise(units).distance)
     commanded = orders.kind != ATTACK_MOVE
     target = jnp.where(orders.kind == ATTACK, orders.target, NO_TARGET)
     target = jnp.where(commanded, target, units.target)
@@ -56,11 +59,18 @@ def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:
     )
 
 
+def pairwise(units: Units) -> Geometry:
+    """Relative positions of all pairs of units."""
+    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
+    square = dx * dx + dy * dy
+    inverse = jax.lax.rsqrt(jnp.maximum(square, 1e-6))  # cheaper than a root and a division
+    return Geometry(dx, dy, square * inverse, inverse)
+
+
 def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Array, " u"]) -> Units:
     """Simulate one game loop, a sixteenth of a second; `noise` is drawn from [-1, 1]."""
     alive = units.hp > 0
-    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
-    geometry = Geometry(dx, dy, jnp.sqrt(dx * dx + dy * dy))
+    geometry = pairwise(units)
     targets = select_targets(battle, units, orders, geometry.distance)
 
     step_x, step_y, walks = desired_step(battle, units, orders, targets, geometry)

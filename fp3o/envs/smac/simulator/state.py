@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.envs.smac.units import CALL_PERIOD, LOOPS_PER_SECOND
-
 LOOPS_PER_STEP = 8
 """Game loops per environment step."""
 
@@ -13,9 +11,6 @@ STOP, MOVE, ATTACK, ATTACK_MOVE = range(4)
 """Orders: stand; walk to a point; attack a unit; walk to a point and attack whatever is met."""
 
 NO_TARGET = -1
-
-CALL_LOOPS = round(CALL_PERIOD * LOOPS_PER_SECOND)
-"""Loops between two calls for help of one unit."""
 
 
 class Units(NamedTuple):
@@ -45,9 +40,9 @@ class Units(NamedTuple):
     backswing: Int[Array, " u"]
     """Loops for which it still stands after a hit."""
     attacker: Int[Array, " u"]
-    """Index, within the other side, of a unit that hit it in the last loop, or `NO_TARGET`."""
-    silence: Int[Array, " u"]
-    """Loops until it may call for help again; `CALL_LOOPS` in the loop after a call."""
+    """Index, within the other side, of a unit that has hit it in this step, or `NO_TARGET`."""
+    answer: Int[Array, " u"]
+    """Target that it takes if it has none: who attacked it or an ally nearby in the last step."""
     damage_taken: Float[Array, " u"]
     """Points of health and shields lost so far; regeneration is not subtracted."""
     healed: Float[Array, " u"]
@@ -76,6 +71,8 @@ class Geometry(NamedTuple):
     dy: Float[Array, "u u"]
     distance: Float[Array, "u u"]
     """From centre to centre."""
+    inverse: Float[Array, "u u"]
+    """1 / distance, at most 1,000."""
 
 
 class Targets(NamedTuple):

@@ -7,7 +7,6 @@ from jaxtyping import Array, Bool, Float, Int
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
-    CALL_LOOPS,
     NO_TARGET,
     BySide,
     Orders,
@@ -24,8 +23,7 @@ def select_targets(
     n, alive, radius = battle.num_allies, units.hp > 0, battle.stats.radius
     gap = distance - (radius[:, None] + radius[None])
     gaps, opponents_alive = battle.between_sides(gap), (alive[n:], alive[:n])
-    answers = _answers_to_calls(battle, units, gap)
-    automatic = _automatic_targets(battle, units, gaps, opponents_alive, answers)
+    automatic = _automatic_targets(battle, units, gaps, opponents_alive)
     ordered = (units.windup > 0) | (orders.kind != ATTACK_MOVE)
     indices = jnp.where(ordered, units.target, automatic)
     mask = target_masks(battle, indices)
@@ -34,7 +32,7 @@ def select_targets(
 
 
 def _automatic_targets(
-    battle: Battle, units: Units, gaps: BySide, opponents_alive: BySide, answers: Int[Array, " u"]
+    battle: Battle, units: Units, gaps: BySide, opponents_alive: BySide
 ) -> Int[Array, " u"]:
     """Keep a target that can be hit, or chase it within the leash until another can be hit.
 
@@ -52,22 +50,21 @@ def _automatic_targets(
         held, nearest = jnp.where(is_old, reachable, jnp.inf).min(1), reachable.min(1)
         keep = held <= stats.weapon_range[side] + stats.range_slop[side]
         keep = keep | (held <= leash) & (nearest > stats.weapon_range[side])
-        new = jnp.where(nearest <= scan, reachable.argmin(1).astype(jnp.int32), answers[side])
+        new = jnp.where(nearest <= scan, reachable.argmin(1).astype(jnp.int32), units.answer[side])
         targets.append(jnp.where(keep, old, new))
     return jnp.concatenate(targets)
 
 
-def _answers_to_calls(battle: Battle, units: Units, gap: Float[Array, "u u"]) -> Int[Array, " u"]:
-    """The attacker of the unit itself or of an ally nearby that calls for help, or `NO_TARGET`."""
-    n, radius = battle.num_allies, battle.rules.help
-    if not radius:
-        return jnp.full(len(battle.units), NO_TARGET, jnp.int32)
-    calls = jnp.where(units.silence == CALL_LOOPS, units.attacker, NO_TARGET)
-    heard = [
-        jnp.where(gap[side, side] <= radius, calls[None, side], NO_TARGET).max(1)
+def answer_calls(battle: Battle, units: Units, distance: Float[Array, "u u"]) -> Units:
+    """Who attacked a unit or an ally nearby in the last step is its target if it has no other."""
+    n, radius, call = battle.num_allies, battle.stats.radius, units.attacker
+    hears = distance <= battle.rules.help + radius[:, None] + radius[None]
+    answers = [
+        jnp.where(hears[side, side], call[None, side], NO_TARGET).max(1)
         for side in (slice(0, n), slice(n, None))
     ]
-    return jnp.maximum(units.attacker, jnp.concatenate(heard))
+    none = jnp.full_like(call, NO_TARGET)
+    return units._replace(answer=jnp.concatenate(answers), attacker=none)
 
 
 def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
