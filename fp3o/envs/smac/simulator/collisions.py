@@ -18,9 +18,13 @@ RELAXATION = 0.5
 """Share of an overlap that is resolved in a loop; not all of it, so that crowds come to rest."""
 
 TURNS = np.radians(np.array([0, 45, 90, 130, -60], np.float32))
-"""Directions in which a unit can walk, relative to the one in which it wants to. It passes others
-on the left if it can: a unit that chose anew in every loop would walk to and fro behind a row of
-others. Beyond 120 degrees, because it may stand between two units ahead."""
+"""Directions in which a unit can walk, relative to the one in which it wants to; positive to the
+side on which it passes others. That side never changes: a unit that chose anew in every loop would
+walk to and fro behind a row of others. Beyond 120 degrees, to get out from between two of them."""
+
+DEVIATION = 0.02
+"""Largest random step sideways, as a share of the step. In mirrored formations many distances are
+equal; so chance decides which unit is nearest, not the order of the units."""
 
 PREFERENCE = np.array([1.0, 0.8, 0.6, 0.4, 0.3], np.float32)
 """Value of a step in each of these directions; the free part of a step counts."""
@@ -31,6 +35,7 @@ def avoid_others(
     geometry: Geometry,
     step: tuple[Array, Array],
     motion: tuple[Array, Array, Array],
+    noise: Array,
 ) -> tuple[Array, Array]:
     """Displacements of all units in this loop: steps between the others, and pushes.
 
@@ -50,7 +55,12 @@ def avoid_others(
     # Of the room between two walking units, each takes half.
     weight = jnp.where(alive, jnp.where(walks, 2.0, 1.0), 0.0)
     closeness = near * weight / jnp.maximum(distance - SOLID * touch, 1e-4)
-    step_x, step_y = _free_step(closeness * dx, closeness * dy, step, walks, arrives)
+    turns = TURNS[:, None] * battle.passing_sides
+    aside = DEVIATION * noise
+    step = step[0] - aside * step[1], step[1] + aside * step[0]
+    step = jnp.where(walks, step[0], 0.0), jnp.where(walks, step[1], 0.0)
+    # Units that have arrived go straight or stop; otherwise all would press towards one point.
+    step_x, step_y = _free_step(closeness * dx, closeness * dy, step, turns, arrives)
 
     mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (stats.speed > 0)  # not buildings
     if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
@@ -61,22 +71,20 @@ def avoid_others(
 
 
 def _free_step(
-    dx: Array, dy: Array, step: tuple[Array, Array], walks: Array, arrives: Array
+    dx: Array, dy: Array, step: tuple[Array, Array], turns: np.ndarray, straight: Array
 ) -> tuple[Array, Array]:
     """The step in the best direction, as far as nobody is in the way.
 
-    `dx` and `dy` lead to the other units and are divided by the room up to them. A unit that has
-    arrived at the destination of its side goes straight; otherwise all would press towards it.
+    `dx` and `dy` lead to the other units and are divided by the room up to them.
     """
-    cos, sin = np.cos(TURNS)[:, None], np.sin(TURNS)[:, None]
+    cos, sin = np.cos(turns), np.sin(turns)
     step_x, step_y = cos * step[0] - sin * step[1], cos * step[1] + sin * step[0]
     # 4 where there is room for a quarter of the step, 1/4 where there is room for four.
-    block = jnp.stack(
-        [(x[:, None] * dx + y[:, None] * dy).max(1) for x, y in zip(step_x, step_y, strict=True)]
-    )
+    directions = zip(step_x, step_y, strict=True)
+    block = jnp.stack([(x[:, None] * dx + y[:, None] * dy).max(1) for x, y in directions])
     pace = 1.0 / jnp.maximum(block, 1.0)
-    chosen = jnp.where(arrives, 0, (PREFERENCE[:, None] * pace).argmax(0))
-    pace = jnp.where(walks & (chosen == np.arange(len(TURNS))[:, None]), pace, 0.0)
+    chosen = jnp.where(straight, 0, (PREFERENCE[:, None] * pace).argmax(0))
+    pace = jnp.where(chosen == np.arange(len(turns))[:, None], pace, 0.0)
     return (pace * step_x).sum(0), (pace * step_y).sum(0)
 
 
