@@ -94,6 +94,17 @@ class Battle:
         return allied[:, None] != allied[None]
 
     @cached_property
+    def passing_sides(self) -> np.ndarray:
+        """(u,): 1 for units that pass others on the left, -1 for those on the right.
+
+        Every second unit of a group. Enemies are counted backwards, because they stand like allies
+        after half a turn: equal teams pass others equally.
+        """
+        ranks = [rank for group in self.map.allies for rank in range(group.count)]
+        ranks += [rank for group in self.map.enemies for rank in reversed(range(group.count))]
+        return np.where(np.array(ranks) % 2, -1.0, 1.0).astype(np.float32)
+
+    @cached_property
     def damage(self) -> np.ndarray:
         """(u, u): damage per hit before armour, attacker first."""
         return np.array(

@@ -18,8 +18,13 @@ RELAXATION = 0.5
 """Share of an overlap that is resolved in a loop; not all of it, so that crowds come to rest."""
 
 TURNS = np.radians(np.array([0, 45, 90, 130, -60], np.float32))
-"""Directions in which a unit can walk, relative to the one in which it wants to: mostly to the side
-on which it passes others. Beyond 120 degrees, because it may stand between two units ahead."""
+"""Directions in which a unit can walk, relative to the one in which it wants to; positive to the
+side on which it passes others. That side never changes: a unit that chose anew in every loop would
+walk to and fro behind a row of others. Beyond 120 degrees, to get out from between two of them."""
+
+DEVIATION = 0.02
+"""Largest random step sideways, as a share of the step. In mirrored formations many distances are
+equal; so chance decides which unit is nearest, not the order of the units."""
 
 PREFERENCE = np.array([1.0, 0.8, 0.6, 0.4, 0.3], np.float32)
 """Value of a step in each of these directions; the free part of a step counts."""
@@ -30,6 +35,7 @@ def avoid_others(
     geometry: Geometry,
     step: tuple[Array, Array],
     motion: tuple[Array, Array, Array],
+    noise: Array,
 ) -> tuple[Array, Array]:
     """Displacements of all units in this loop: steps between the others, and pushes.
 
@@ -37,50 +43,49 @@ def avoid_others(
     nevertheless are pushed apart; a standing one yields little to its own side, and not to
     opponents.
     """
-    stats, (dx, dy, distance, _), (alive, walks, _) = battle.stats, geometry, motion
+    stats, (dx, dy, distance, inverse), (alive, walks, arrives) = battle.stats, geometry, motion
     # The indices break ties between units at exactly the same position.
     index = np.arange(len(battle.units), dtype=np.float32)
     dx = dx + 1e-4 * (index[None] - index[:, None])
     high = stats.walks_cliffs  # units that step over cliffs also step over the others
-    solid = (high[:, None] == high[None]) * (1.0 - np.eye(len(battle.units)))
+    solid = ((high[:, None] == high[None]) & (index[:, None] != index[None])).astype(np.float32)
     touch = stats.separation[:, None] + stats.separation[None]
-    near = solid * alive[None] / jnp.maximum(distance, 1e-3)
+    near = solid * inverse
+
     # Of the room between two walking units, each takes half.
-    closeness = near * jnp.where(walks, 2.0, 1.0) / jnp.maximum(distance - SOLID * touch, 1e-4)
-    step_x, step_y = _free_step(closeness * dx, closeness * dy, step, motion)
+    weight = jnp.where(alive, jnp.where(walks, 2.0, 1.0), 0.0)
+    closeness = near * weight / jnp.maximum(distance - SOLID * touch, 1e-4)
+    turns = TURNS[:, None] * battle.passing_sides
+    aside = DEVIATION * noise
+    step = step[0] - aside * step[1], step[1] + aside * step[0]
+    step = jnp.where(walks, step[0], 0.0), jnp.where(walks, step[1], 0.0)
+    # Units that have arrived go straight or stop; otherwise all would press towards one point.
+    step_x, step_y = _free_step(closeness * dx, closeness * dy, step, turns, arrives)
 
     mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (stats.speed > 0)  # not buildings
-    share = mobility[:, None] / jnp.maximum(mobility[:, None] + mobility[None], 1e-9)
-    share = RELAXATION * share * alive[:, None] * (~battle.opponents | walks[:, None])
+    if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
+    share = jnp.where(walks[:, None], if_walking, if_standing * ~battle.opponents)
     force = share * jnp.maximum(touch - distance, 0.0) * near
-    return step_x - (force * dx).sum(1), step_y - (force * dy).sum(1)
+    yields = RELAXATION * mobility * alive
+    return step_x - yields * (force * dx).sum(1), step_y - yields * (force * dy).sum(1)
 
 
 def _free_step(
-    dx: Array,
-    dy: Array,
-    step: tuple[Array, Array],
-    motion: tuple[Array, Array, Array],
+    dx: Array, dy: Array, step: tuple[Array, Array], turns: np.ndarray, straight: Array
 ) -> tuple[Array, Array]:
     """The step in the best direction, as far as nobody is in the way.
 
-    `dx` and `dy` lead to the other units and are divided by the room up to them. A unit that has
-    arrived at the destination of its side goes straight; otherwise all would press towards it.
+    `dx` and `dy` lead to the other units and are divided by the room up to them.
     """
-    (step_x, step_y), (_, walks, arrives) = step, motion
-    # Units with even and odd numbers pass others on different sides, and always on the same one:
-    # a unit that chose anew in every loop would walk to and fro behind a row of others.
-    side = np.where(np.arange(len(walks)) % 2, -1.0, 1.0)
-    ahead = step_x[:, None] * dx + step_y[:, None] * dy
-    left = (side * step_x)[:, None] * dy - (side * step_y)[:, None] * dx
+    cos, sin = np.cos(turns), np.sin(turns)
+    step_x, step_y = cos * step[0] - sin * step[1], cos * step[1] + sin * step[0]
     # 4 where there is room for a quarter of the step, 1/4 where there is room for four.
-    block = jnp.stack([(np.cos(a) * ahead + np.sin(a) * left).max(1) for a in TURNS])
+    directions = zip(step_x, step_y, strict=True)
+    block = jnp.stack([(x[:, None] * dx + y[:, None] * dy).max(1) for x, y in directions])
     pace = 1.0 / jnp.maximum(block, 1.0)
-    chosen = jnp.where(arrives, 0, (PREFERENCE[:, None] * pace).argmax(0))
-    pace = jnp.where(walks & (chosen == np.arange(len(TURNS))[:, None]), pace, 0.0)
-    along = (np.cos(TURNS)[:, None] * pace).sum(0)
-    aside = (np.sin(TURNS)[:, None] * pace).sum(0) * side
-    return along * step_x - aside * step_y, along * step_y + aside * step_x
+    chosen = jnp.where(straight, 0, (PREFERENCE[:, None] * pace).argmax(0))
+    pace = jnp.where(chosen == np.arange(len(turns))[:, None], pace, 0.0)
+    return (pace * step_x).sum(0), (pace * step_y).sum(0)
 
 
 def keep_inside(battle: Battle, x: Array, y: Array) -> tuple[Array, Array]:

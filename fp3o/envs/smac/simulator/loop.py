@@ -77,7 +77,9 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     walks = walks & (alive & (units.windup == 0) & (units.backswing == 0))
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
-    moved_x, moved_y = avoid_others(battle, geometry, (step_x, step_y), (alive, walks, arrives))
+    moved_x, moved_y = avoid_others(
+        battle, geometry, (step_x, step_y), (alive, walks, arrives), noise
+    )
     x, y = keep_inside(battle, units.x + moved_x, units.y + moved_y)
 
     units = units._replace(x=x, y=y, target=targets.indices)
