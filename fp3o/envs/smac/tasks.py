@@ -77,8 +77,9 @@ _FEED_FORWARD_MAPS = ("corridor", "6h_vs_8z")
 _SMALL_CLIP_MAPS = ("5m_vs_6m", "3s5z_vs_3s6z")
 """Maps on which ratios are clipped at 0.05 instead of 0.2."""
 
-_MANY_ENVS: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 2, "eval_every": 10}
-"""For accelerators: short rollouts of many environments, four times the paper's batch."""
+_MANY_ENVS: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 4, "eval_every": 10}
+"""For accelerators: short rollouts of many environments. Minibatches are as large as the paper's
+batches, and so are as many gradient steps per environment step."""
 
 
 def smac_presets(name: str, agents: int | None = None) -> Mapping[str, Preset]:

@@ -35,6 +35,11 @@ PUBLISHED = {
 """The paper's clip range, GRU size, and millions of steps per sharing, by map."""
 
 
+def gradient_steps(config: RunConfig) -> float:
+    """Gradient steps of an algorithm with one stage, per environment step."""
+    return config.learner.epochs * config.learner.minibatches / config.steps_per_iteration
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_paper_presets_are_the_published_ones(name: str) -> None:
     """For every map and sharing; the presets `many` differ in the number of environments only."""
@@ -53,6 +58,7 @@ def test_paper_presets_are_the_published_ones(name: str) -> None:
         assert config.sharing == {"paper": "full"}.get(preset, preset.removeprefix("paper-"))
         many = RunConfig.from_preset(f"smac/{name}", preset.replace("paper", "many"))
         assert many.learner.num_envs > 100
+        assert gradient_steps(many) == gradient_steps(run_config)
         assert (many.steps, many.learner.hyperparameters) == (run_config.steps, hparams)
 
 
