@@ -78,7 +78,7 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
     moved_x, moved_y = avoid_others(
-        battle, geometry, (step_x, step_y), (alive, walks, arrives), noise
+        battle, geometry, units, (step_x, step_y), (alive, walks, arrives), noise
     )
     x, y = keep_inside(battle, units.x + moved_x, units.y + moved_y)
 
