@@ -112,7 +112,7 @@ class SmacEnv(Env):
         """Divisor of rewards: the largest return without regeneration over `MAX_RETURN`."""
         n, stats = self.battle.num_allies, self.battle.stats
         health = float((stats.hp + stats.shield)[n:].sum())
-        return (KILL_REWARD * (len(self.battle.units) - n) + WIN_REWARD + health) / MAX_RETURN
+        return (KILL_REWARD * (self.battle.num_units - n) + WIN_REWARD + health) / MAX_RETURN
 
     def reset(self, key: PRNGKeyArray) -> SmacState:
         """The initial state, always the same; only times between attacks are random."""
@@ -148,7 +148,7 @@ class SmacEnv(Env):
 
     def orders(self, units: Units, action: Int[Array, " a"]) -> Orders:
         """The orders of all units: the agents' actions, and attack-move for the enemies."""
-        n, count = self.battle.num_allies, len(self.battle.units)
+        n, count = self.battle.num_allies, self.battle.num_units
         moves = (action >= FIRST_MOVE) & (action < FIRST_ATTACK)
         kind = jnp.where(moves, MOVE, jnp.where(action >= FIRST_ATTACK, ATTACK, STOP))
         steps = jnp.asarray(MOVE_DISTANCE * MOVE_DIRECTIONS, jnp.float32)

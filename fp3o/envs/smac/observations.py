@@ -40,7 +40,7 @@ class ObservationBuilder:
     @cached_property
     def num_actions(self) -> int:
         """Number of actions per agent."""
-        return FIRST_ATTACK + len(self.battle.units) - self.battle.num_allies
+        return FIRST_ATTACK + self.battle.num_units - self.battle.num_allies
 
     @cached_property
     def _types(self) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +62,7 @@ class ObservationBuilder:
         """Lengths of an observation and of a state."""
         (ours, theirs), types = self._shields, len(self.battle.map.types)
         n, moves = self.battle.num_allies, len(MOVE_DIRECTIONS)
-        enemies, actions = len(self.battle.units) - n, self.num_actions
+        enemies, actions = self.battle.num_units - n, self.num_actions
         ally, enemy, own = 5 + ours + types, 5 + theirs + types, 1 + ours + types
         if self.layout == "smac":
             state = n * (own + 3 + actions) + enemies * (enemy - 2)
@@ -166,7 +166,7 @@ class ObservationBuilder:
 
     def _paper_state(self, units: Units, action_mask: Array, acted: Array) -> Float[Array, "a f"]:
         """The paper's states: as the observations, with all living units, positions, cooldowns."""
-        n, count = self.battle.num_allies, len(self.battle.units)
+        n, count = self.battle.num_allies, self.battle.num_units
         where, visible = self._relations(units)
         alive = jnp.broadcast_to(units.hp[None] > 0, (n, count))
         (ours, theirs), (our_types, their_types) = self._health(units), self._types

@@ -1,8 +1,8 @@
 """The static description of a battle: unit statistics, damage table, terrain, initial state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,33 +17,43 @@ from fp3o.envs.smac.units import (
     SCAN_RANGE,
     SHIELD_DELAY,
     UNIT_TYPES,
+    Lance,
     Number,
     UnitType,
 )
 
 
-class UnitStats(NamedTuple):
-    """Statistics of every unit, `(u,)` each; times are in game loops, speeds per loop."""
+NO_LANCE = Lance(0, 0, 0)
 
-    hp: np.ndarray
-    shield: np.ndarray
-    armour: np.ndarray
-    speed: np.ndarray
-    radius: np.ndarray
-    separation: np.ndarray
-    weapon_range: np.ndarray
-    range_slop: np.ndarray
-    scan_range: np.ndarray
-    period: np.ndarray
-    windup: np.ndarray
-    second_hit: np.ndarray
-    backswing: np.ndarray
-    missile_speed: np.ndarray
-    regeneration: np.ndarray
-    blast: np.ndarray
-    lance: np.ndarray
+
+class UnitStats(NamedTuple):
+    """Statistics of units or of unit types, one entry each; times in game loops, speeds per loop.
+
+    NumPy arrays where the types of all units are fixed, so that they are constants of a program.
+    """
+
+    hp: Any
+    shield: Any
+    armour: Any
+    speed: Any
+    radius: Any
+    separation: Any
+    weapon_range: Any
+    range_slop: Any
+    scan_range: Any
+    period: Any
+    windup: Any
+    second_hit: Any
+    backswing: Any
+    missile_speed: Any
+    regeneration: Any
+    blast: Any
+    lance: Any
     """Loops until the lance burns, or 0."""
-    walks_cliffs: np.ndarray
+    lance_half_width: Any
+    lance_radius: Any
+    walks_cliffs: Any
+    max_cooldown: Any
 
 
 def unit_stats(units: list[UnitType]) -> UnitStats:
@@ -56,9 +66,11 @@ def unit_stats(units: list[UnitType]) -> UnitStats:
             unit.period * loops, round(unit.windup * loops), round(unit.second_hit * loops),
             round(unit.backswing * loops), unit.missile_speed / loops,
             unit.regeneration / loops, unit.blast,
-            round(unit.lance.delay * loops) if unit.lance else 0, unit.walks_cliffs,
+            round(lance.delay * loops), lance.half_width, lance.radius, unit.walks_cliffs,
+            unit.max_cooldown,
         )
         for unit in units
+        for lance in [unit.lance or NO_LANCE]
     ]  # fmt: skip
     return UnitStats(*(np.array(column, np.float32) for column in zip(*rows, strict=True)))
 
@@ -70,12 +82,21 @@ class Battle:
     name: str
     map: Map
     rules: Rules = DEFAULT_RULES
+    drawn: Any = None
+    """(u,): the type of every unit in `unit_types`, where teams are drawn for every episode."""
+
+    def of(self, units: Units) -> "Battle":
+        """The battle of an episode: with the types that were drawn for it, if any."""
+        return self if units.kind is None else replace(self, drawn=units.kind)
 
     @cached_property
     def units(self) -> list[UnitType]:
-        """The type of every unit, allies first."""
-        names = unit_names(self.map.allies) + unit_names(self.map.enemies)
-        return [UNIT_TYPES[name] for name in names]
+        """The type of every unit, allies first, on a map with fixed teams."""
+        return [UNIT_TYPES[name] for name in self._names]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return unit_names(self.map.allies) + unit_names(self.map.enemies)
 
     @cached_property
     def num_allies(self) -> int:
@@ -83,14 +104,40 @@ class Battle:
         return len(unit_names(self.map.allies))
 
     @cached_property
+    def num_units(self) -> int:
+        """Number of units of both sides."""
+        return len(self._names)
+
+    @cached_property
+    def unit_types(self) -> tuple[str, ...]:
+        """All types that a unit of the battle can have."""
+        return tuple(dict.fromkeys(self._names))
+
+    @cached_property
+    def type_stats(self) -> UnitStats:
+        """The statistics of `unit_types`."""
+        return unit_stats([UNIT_TYPES[name] for name in self.unit_types])
+
+    @cached_property
+    def kinds(self) -> Any:
+        """(u,): the type of every unit, an index of `unit_types`."""
+        if self.drawn is not None:
+            return self.drawn
+        return np.array([self.unit_types.index(name) for name in self._names])
+
+    def by_unit(self, table: np.ndarray) -> Any:
+        """The entries of a table of types for every unit."""
+        return (table if isinstance(self.kinds, np.ndarray) else jnp.asarray(table))[self.kinds]
+
+    @cached_property
     def stats(self) -> UnitStats:
         """The statistics of every unit."""
-        return unit_stats(self.units)
+        return UnitStats(*map(self.by_unit, self.type_stats))
 
     @cached_property
     def opponents(self) -> np.ndarray:
         """(u, u): whether two units are on different sides."""
-        allied = np.arange(len(self.units)) < self.num_allies
+        allied = np.arange(self.num_units) < self.num_allies
         return allied[:, None] != allied[None]
 
     @cached_property
@@ -105,18 +152,23 @@ class Battle:
         return np.where(np.array(ranks) % 2, -1.0, 1.0).astype(np.float32)
 
     @cached_property
-    def damage(self) -> np.ndarray:
+    def damage(self) -> Any:
         """(u, u): damage per hit before armour, attacker first."""
-        return np.array(
-            [[one.damage + _bonus(one, other) for other in self.units] for one in self.units],
-            np.float32,
-        )
+        types = [UNIT_TYPES[name] for name in self.unit_types]
+        table = [[one.damage + _bonus(one, other) for other in types] for one in types]
+        return self.by_unit(np.array(table, np.float32))[:, self.kinds]
 
     @cached_property
-    def delayed(self) -> np.ndarray:
+    def delayed(self) -> Any:
         """(u,): units whose attacks have a hit that lands later."""
-        stats = self.stats
-        return (stats.second_hit > 0) | (stats.missile_speed > 0) | (stats.lance > 0)
+        return self.by_unit(delayed_types(self.type_stats))
+
+    @cached_property
+    def lancers(self) -> np.ndarray:
+        """Indices of the units that may have a lance: of all units, if types are drawn."""
+        lance = self.type_stats.lance > 0
+        always = isinstance(self.kinds, np.ndarray)
+        return np.flatnonzero(lance[self.kinds]) if always else np.arange(self.num_units)
 
     @cached_property
     def terrain(self) -> Terrain:
@@ -126,7 +178,7 @@ class Battle:
     @cached_property
     def walls(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Clearance for walking units, and for those that step over cliffs if there are any."""
-        over_cliffs = self.stats.walks_cliffs.any()
+        over_cliffs = self.type_stats.walks_cliffs.any()
         low = clearance(self.terrain.walkable)
         return low, clearance(self.terrain.over_cliffs) if over_cliffs else None
 
@@ -147,7 +199,7 @@ class Battle:
     def initial_units(self) -> Units:
         """All units at their initial positions, with full health and ready to attack."""
         x, y = jnp.asarray(self.initial_positions.T, jnp.float32)
-        count, stats = len(self.units), self.stats
+        count, stats = self.num_units, self.stats
         zero, none = jnp.zeros(count, jnp.int32), jnp.full(count, NO_TARGET, jnp.int32)
         return Units(
             x, y, jnp.asarray(stats.hp), jnp.asarray(stats.shield), jnp.zeros(count), zero, none,
@@ -159,6 +211,11 @@ class Battle:
         """The entries of a `(u, u)` array that relate opponents: `(a, v)` and `(v, a)`."""
         n = self.num_allies
         return pairs[:n, n:], pairs[n:, :n]
+
+
+def delayed_types(stats: UnitStats) -> np.ndarray:
+    """Types whose attacks have a hit that lands later."""
+    return (stats.second_hit > 0) | (stats.missile_speed > 0) | (stats.lance > 0)
 
 
 def _bonus(one: UnitType, other: UnitType) -> Number:

@@ -23,7 +23,8 @@ from fp3o.envs.smac.simulator.targeting import answer_calls, select_targets
 
 def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
     """Give the orders and simulate one environment step of eight game loops."""
-    noise = jax.random.uniform(key, (LOOPS_PER_STEP, len(battle.units)), minval=-1.0, maxval=1.0)
+    noise = jax.random.uniform(key, (LOOPS_PER_STEP, battle.num_units), minval=-1.0, maxval=1.0)
+    battle = battle.of(units)
     units = apply_orders(battle, units, orders)
 
     def loop(units: Units, noise: Array) -> tuple[Units, None]:

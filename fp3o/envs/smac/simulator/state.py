@@ -47,6 +47,9 @@ class Units(NamedTuple):
     """Points of health and shields lost so far; regeneration is not subtracted."""
     healed: Float[Array, " u"]
     """Points of health and shields regenerated so far."""
+    kind: Int[Array, " u"] | None = None
+    """Type of every unit where teams are drawn for every episode, an index of the battle's types;
+    None where teams are fixed."""
 
 
 class Orders(NamedTuple):

@@ -44,7 +44,7 @@ def _automatic_targets(
     for side, gap, alive in zip(sides, gaps, opponents_alive, strict=True):
         old, scan = units.target[side], stats.scan_range[side]
         if battle.map.goal is None:
-            scan = np.full_like(scan, 2.0 * MAP_SIZE)
+            scan = 2.0 * MAP_SIZE
         reachable = jnp.where(alive[None], gap, jnp.inf)
         is_old = old[:, None] == np.arange(gap.shape[1])
         held, nearest = jnp.where(is_old, reachable, jnp.inf).min(1), reachable.min(1)
@@ -69,7 +69,7 @@ def answer_calls(battle: Battle, units: Units, distance: Float[Array, "u u"]) ->
 
 def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
     """Target indices as one-hot masks `(a, v)` and `(v, a)`."""
-    n, count = battle.num_allies, len(battle.units)
+    n, count = battle.num_allies, battle.num_units
     return (
         target[:n, None] == np.arange(count - n)[None],
         target[n:, None] == np.arange(n)[None],
