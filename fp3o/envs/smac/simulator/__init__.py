@@ -9,7 +9,9 @@
 | `movement`   | where units walk: towards targets and goals, around walls             |
 | `collisions` | units pushing each other apart, and walls                             |
 | `combat`     | when attacks hit, by weapon, and who dies                             |
+| `healing`    | units that heal allies                                                |
 | `damage`     | damage per hit: shields, armour, regeneration                         |
+| `random_start` | teams and initial positions drawn for an episode                    |
 
 Allies come first in every array. In annotations `a` is the axis of allies, `v` of enemies and `u`
 of all units. Both sides follow the same rules, and all events of a loop happen simultaneously.

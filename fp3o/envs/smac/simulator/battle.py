@@ -1,78 +1,27 @@
-"""The static description of a battle: unit statistics, damage table, terrain, initial state."""
+"""The description of a battle: types and statistics of its units, terrain, initial state."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fp3o.envs.smac.maps import MAPS, Map, formation, unit_names
+from fp3o.envs.smac.maps import Map, find_map, formation, unit_names
 from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.stats import UnitStats, bonus_damage, delayed_types, unit_stats
 from fp3o.envs.smac.terrain import RAMP, Terrain, clearance, terrain
 from fp3o.envs.smac.units import (
+    INITIAL_ENERGY,
     LOOPS_PER_SECOND,
-    SCAN_RANGE,
     SHIELD_DELAY,
     UNIT_TYPES,
-    Lance,
     Number,
     UnitType,
 )
-
-
-NO_LANCE = Lance(0, 0, 0)
-
-
-class UnitStats(NamedTuple):
-    """Statistics of units or of unit types, one entry each; times in game loops, speeds per loop.
-
-    NumPy arrays where the types of all units are fixed, so that they are constants of a program.
-    """
-
-    hp: Any
-    shield: Any
-    armour: Any
-    speed: Any
-    radius: Any
-    separation: Any
-    weapon_range: Any
-    range_slop: Any
-    scan_range: Any
-    period: Any
-    windup: Any
-    second_hit: Any
-    backswing: Any
-    missile_speed: Any
-    regeneration: Any
-    blast: Any
-    lance: Any
-    """Loops until the lance burns, or 0."""
-    lance_half_width: Any
-    lance_radius: Any
-    walks_cliffs: Any
-    max_cooldown: Any
-
-
-def unit_stats(units: list[UnitType]) -> UnitStats:
-    """Convert the statistics of units to arrays, and seconds to game loops."""
-    loops = LOOPS_PER_SECOND
-    rows = [
-        (
-            unit.hp, unit.shield, unit.armour, unit.speed / loops, unit.radius, unit.separation,
-            unit.weapon_range, unit.range_slop, max(unit.weapon_range, SCAN_RANGE),
-            unit.period * loops, round(unit.windup * loops), round(unit.second_hit * loops),
-            round(unit.backswing * loops), unit.missile_speed / loops,
-            unit.regeneration / loops, unit.blast,
-            round(lance.delay * loops), lance.half_width, lance.radius, unit.walks_cliffs,
-            unit.max_cooldown,
-        )
-        for unit in units
-        for lance in [unit.lance or NO_LANCE]
-    ]  # fmt: skip
-    return UnitStats(*(np.array(column, np.float32) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +36,11 @@ class Battle:
 
     def of(self, units: Units) -> "Battle":
         """The battle of an episode: with the types that were drawn for it, if any."""
-        return self if units.kind is None else replace(self, drawn=units.kind)
+        return self if units.kind is None else self.with_types(units.kind)
+
+    def with_types(self, kinds: Array) -> "Battle":
+        """The battle with the types that were drawn."""
+        return replace(self, drawn=kinds)
 
     @cached_property
     def units(self) -> list[UnitType]:
@@ -101,17 +54,20 @@ class Battle:
     @cached_property
     def num_allies(self) -> int:
         """Number of allied units."""
-        return len(unit_names(self.map.allies))
+        teams = self.map.teams
+        return teams.num_allies if teams else len(unit_names(self.map.allies))
 
     @cached_property
     def num_units(self) -> int:
         """Number of units of both sides."""
-        return len(self._names)
+        teams = self.map.teams
+        return teams.num_allies + teams.num_enemies if teams else len(self._names)
 
     @cached_property
     def unit_types(self) -> tuple[str, ...]:
         """All types that a unit of the battle can have."""
-        return tuple(dict.fromkeys(self._names))
+        teams = self.map.teams
+        return teams.race.unit_types if teams else tuple(dict.fromkeys(self._names))
 
     @cached_property
     def type_stats(self) -> UnitStats:
@@ -121,9 +77,19 @@ class Battle:
     @cached_property
     def kinds(self) -> Any:
         """(u,): the type of every unit, an index of `unit_types`."""
-        if self.drawn is not None:
+        if self.map.teams is not None:
+            assert self.drawn is not None, (
+                "the types of the units are those of an episode: use of()"
+            )
             return self.drawn
         return np.array([self.unit_types.index(name) for name in self._names])
+
+    @cached_property
+    def side_kinds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Types that allies can have, and enemies."""
+        if self.map.teams is not None:
+            return np.arange(len(self.unit_types)), np.arange(len(self.unit_types))
+        return self.kinds[: self.num_allies], self.kinds[self.num_allies :]
 
     def by_unit(self, table: np.ndarray) -> Any:
         """The entries of a table of types for every unit."""
@@ -145,8 +111,11 @@ class Battle:
         """(u,): 1 for units that pass others on the left, -1 for those on the right.
 
         Every second unit of a group. Enemies are counted backwards, because they stand like allies
-        after half a turn: equal teams pass others equally.
+        after half a turn: equal teams pass others equally. Random teams are mirrored instead.
         """
+        if self.map.teams is not None:
+            every_second = np.where(np.arange(self.num_units) % 2, -1.0, 1.0).astype(np.float32)
+            return np.where(self.opponents[0], -every_second, every_second)
         ranks = [rank for group in self.map.allies for rank in range(group.count)]
         ranks += [rank for group in self.map.enemies for rank in reversed(range(group.count))]
         return np.where(np.array(ranks) % 2, -1.0, 1.0).astype(np.float32)
@@ -154,14 +123,31 @@ class Battle:
     @cached_property
     def damage(self) -> Any:
         """(u, u): damage per hit before armour, attacker first."""
+        return self._by_pair(lambda one, other: one.damage + bonus_damage(one, other), np.float32)
+
+    @cached_property
+    def attackable(self) -> Any:
+        """(u, u): which units can attack which; None if all can attack all."""
+        if not any(UNIT_TYPES[name].flies for name in self.unit_types):
+            return None
+        can = lambda one, other: not one.heal and (one.hits_air or not other.flies)  # noqa: E731
+        return self._by_pair(can, bool)
+
+    def _by_pair(self, value: Callable[[UnitType, UnitType], Number], dtype: Any) -> Any:
+        """(u, u): a function of the types of two units."""
         types = [UNIT_TYPES[name] for name in self.unit_types]
-        table = [[one.damage + _bonus(one, other) for other in types] for one in types]
-        return self.by_unit(np.array(table, np.float32))[:, self.kinds]
+        table = np.array([[value(one, other) for other in types] for one in types], dtype)
+        return self.by_unit(table)[:, self.kinds]
 
     @cached_property
     def delayed(self) -> Any:
         """(u,): units whose attacks have a hit that lands later."""
         return self.by_unit(delayed_types(self.type_stats))
+
+    @cached_property
+    def heals(self) -> bool:
+        """Whether there can be units that heal allies."""
+        return bool(self.type_stats.heal.any())
 
     @cached_property
     def lancers(self) -> np.ndarray:
@@ -199,12 +185,17 @@ class Battle:
     def initial_units(self) -> Units:
         """All units at their initial positions, with full health and ready to attack."""
         x, y = jnp.asarray(self.initial_positions.T, jnp.float32)
+        return self.units_at(x, y)
+
+    def units_at(self, x: Array, y: Array) -> Units:
+        """Units at given positions, with full health and ready to attack."""
         count, stats = self.num_units, self.stats
         zero, none = jnp.zeros(count, jnp.int32), jnp.full(count, NO_TARGET, jnp.int32)
         return Units(
             x, y, jnp.asarray(stats.hp), jnp.asarray(stats.shield), jnp.zeros(count), zero, none,
             zero, none, jnp.zeros((count, 4)), jnp.full(count, SHIELD_DELAY * LOOPS_PER_SECOND),
             jnp.zeros(count, bool), zero, none, none, jnp.zeros(count), jnp.zeros(count),
+            self.drawn, jnp.full(count, INITIAL_ENERGY) if self.heals else None,
         )  # fmt: skip
 
     def between_sides(self, pairs: Array) -> BySide:
@@ -213,16 +204,7 @@ class Battle:
         return pairs[:n, n:], pairs[n:, :n]
 
 
-def delayed_types(stats: UnitStats) -> np.ndarray:
-    """Types whose attacks have a hit that lands later."""
-    return (stats.second_hit > 0) | (stats.missile_speed > 0) | (stats.lance > 0)
-
-
-def _bonus(one: UnitType, other: UnitType) -> Number:
-    return sum(more for what, more in (one.bonus or {}).items() if what in other.attributes)
-
-
 @cache
 def battle_on(name: str, rules: Rules = DEFAULT_RULES) -> Battle:
     """The battle on a map, by name."""
-    return Battle(name, MAPS[name], rules)
+    return Battle(name, find_map(name), rules)

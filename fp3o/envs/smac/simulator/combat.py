@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.envs.smac.simulator.battle import Battle, delayed_types
+from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
 from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.stats import delayed_types
 from fp3o.envs.smac.simulator.targeting import at_target, target_masks
 from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
