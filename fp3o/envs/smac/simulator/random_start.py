@@ -12,7 +12,7 @@ from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import Units
 from fp3o.envs.smac.terrain import MAP_SIZE
 
-TRIES = 8
+TEAM_TRIES = 8
 """Teams to choose from, so that one of them is allowed. Of teams of one unit, which fail most
 often, one in 100 million is not."""
 BUFFER = 1.0
@@ -63,7 +63,7 @@ def _draw_team(teams: RandomTeams, count: int, key: PRNGKeyArray) -> Int[Array, 
     """A team that does not consist of exceptional types only."""
     types = teams.race.unit_types
     alone = np.array([name in teams.race.not_alone for name in types])
-    tries = jax.random.choice(key, len(types), (TRIES, count), p=np.array(teams.race.weights))
+    tries = jax.random.choice(key, len(types), (TEAM_TRIES, count), p=np.array(teams.race.weights))
     allowed = ~jnp.asarray(alone)[tries].all(1)
     return tries[allowed.argmax()].astype(jnp.int32)
 
