@@ -38,7 +38,7 @@ class Battle:
         """The battle of an episode: with the types that were drawn for it, if any."""
         return self if units.kind is None else self.with_types(units.kind)
 
-    def with_types(self, kinds: Array) -> "Battle":
+    def with_types(self, kinds: Any) -> "Battle":
         """The battle with the types that were drawn."""
         return replace(self, drawn=kinds)
 

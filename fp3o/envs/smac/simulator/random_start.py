@@ -102,7 +102,8 @@ def spread(start: Start, size: Float[Array, " u"]) -> tuple[Array, Array]:
     index = np.arange(len(size))
     together = (start.group[:, None] == start.group[None]) & (start.group >= 0)
     area = jnp.where(together, size**2, 0.0) / PACKING
-    away = jnp.sqrt(jnp.where(index[None] < index[:, None], area, 0.0).sum(1))
+    inner = 0.5 * (index[None] == index[:, None]) + (index[None] < index[:, None])
+    away = jnp.sqrt((inner * area).sum(1))
     around = jnp.maximum(jnp.sqrt(area.sum(1)), size)
     x, y = (jnp.clip(p, around, MAP_SIZE - around) for p in (start.x, start.y))
     angle = GOLDEN_ANGLE * index
