@@ -42,7 +42,7 @@ def draw_strength(scene: BattleScene) -> None:
 
 def draw_icons(scene: BattleScene) -> None:
     """Draw the unit types of both sides."""
-    for x, colours, unit, _ in _entries(scene):
+    for x, colours, unit, _ in legend_entries(scene):
         turn = 0 if colours is ALLY_COLOURS else DIRECTIONS // 2
         shape = sprite(unit, colours, 8.0 * SUPERSAMPLING, turn)
         paste_centred(scene.image, shape, SUPERSAMPLING * np.array([x, LEGEND_ROW]))
@@ -50,7 +50,7 @@ def draw_icons(scene: BattleScene) -> None:
 
 def draw_counts(image: Image.Image, scene: BattleScene) -> None:
     """Write the names of the unit types and how many of them are alive next to the icons."""
-    for x, _, _, text in _entries(scene):
+    for x, _, _, text in legend_entries(scene):
         label = text_image(text, 12)
         paste_centred(image, label, np.array([x + 11 + label.width / 2, LEGEND_ROW]))
     titles = ("agents", ALLY_COLOURS, 32), ("enemies", ENEMY_COLOURS, image.width - 37)
@@ -58,7 +58,7 @@ def draw_counts(image: Image.Image, scene: BattleScene) -> None:
         paste_centred(image, text_image(title, 12, colours.dark), np.array([middle, LEGEND_ROW]))
 
 
-def _entries(scene: BattleScene) -> Iterator[tuple[float, SideColours, str, str]]:
+def legend_entries(scene: BattleScene) -> Iterator[tuple[float, SideColours, str, str]]:
     """Per side and unit type: column of the icon, colours, type, and its label."""
     width = scene.image.width // SUPERSAMPLING
     sides = [_labels(scene, members, True) for members in (scene.allied, ~scene.allied)]
