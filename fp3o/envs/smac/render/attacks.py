@@ -59,7 +59,7 @@ def draw_healing(scene: BattleScene) -> None:
     healing &= (scene.units.hp < stats.hp)[target] & (scene.gap <= stats.weapon_range)
     for unit in unit_indices(healing):
         start, end = scene.position[unit], scene.position[target[unit]]
-        draw_line(scene.pen, start, end, rgb(HEALTH_COLOUR, 200), 2.0)
+        draw_line(scene.pen, start, end, rgb(HEALTH_COLOUR, 255), 2.0)
 
 
 def _draw_shot(scene: BattleScene, unit: int, target: int, hit: bool) -> None:
