@@ -156,7 +156,7 @@ def test_layouts_equal_the_plain_model(name: str, layout: str) -> None:
     seen, units = found.observations[layout], found.states.units
     alive = units.hp > 0
     assert (~alive).any() and (alive & (units.cooldown > 0)).any()
-    agents = units.kind[:, 0, : len(found.moment(0, 0).allies)]
+    agents = np.asarray(units.kind)[:, 0, : len(found.moment(0, 0).allies)]
     assert {*agents.ravel().tolist()} == {0, 1, 2}
     for episode in range(EPISODES):
         for time in range(0, STEPS + 1, 4):
@@ -198,7 +198,7 @@ def test_rewards_and_ends_equal_the_plain_model(name: str) -> None:
 def test_scripted_teams_choose_available_actions(name: str) -> None:
     """In all recorded states; healers attend to allies."""
     found = record_random_teams(name)
-    available = found.observations["paper"].action_mask
+    available = np.asarray(found.observations["paper"].action_mask)
     assert np.take_along_axis(available, found.scripted, -1).all()
 
 
