@@ -14,6 +14,11 @@ RATE, COST, GAIN = 9 / 16, 0.33, 0.5625 / 16
 """Health per loop of healing, energy per point of health, energy gained per loop."""
 
 
+def energy(units: Units) -> np.ndarray:
+    """The energy of all units."""
+    return np.asarray(units.energy)
+
+
 def test_marauders_hit_armoured_units_harder() -> None:
     """Every 25 loops (1.5 s and the mean noise) 20 less 1 of armour, and 10 to a marine."""
     arena = facing({"marauder": 2}, {"marauder": 1, "marine": 1}, 6.0)
@@ -51,9 +56,9 @@ def test_a_medivac_heals_for_energy() -> None:
     seen = arena.run(order, 60)
     for loops in (1, 16, 40):
         assert seen[loops].hp[1] == pytest.approx(20 + RATE * loops, abs=1e-3)
-        assert seen[loops].energy[0] == pytest.approx(50 - loops * (COST * RATE - GAIN), abs=1e-3)
+        assert energy(seen[loops])[0] == pytest.approx(50 - loops * (COST * RATE - GAIN), abs=1e-3)
     assert seen[-1].hp[1] == 45
-    assert seen[-1].energy[0] == pytest.approx(50 - COST * 25 + 60 * GAIN, abs=1e-3)
+    assert energy(seen[-1])[0] == pytest.approx(50 - COST * 25 + 60 * GAIN, abs=1e-3)
 
 
 def test_who_is_healed() -> None:
@@ -65,7 +70,7 @@ def test_who_is_healed() -> None:
     kinds = jnp.array([ATTACK, ATTACK, ATTACK, STOP, STOP, STOP])
     seen = arena.run(order._replace(kind=kinds, target=jnp.array([3, 3, 4, 0, 0, 0])), 16)
     np.testing.assert_allclose(seen[-1].hp, [100, 150, 150, 19, 0, 5], atol=1e-3)
-    assert seen[-1].energy[0] < 50 < seen[-1].energy[1]
+    assert energy(seen[-1])[0] < 50 < energy(seen[-1])[1]
     order = order._replace(kind=kinds, target=jnp.array([1, 3, 3, 0, 0, 0]))
     arena.put(energy=[50.0, 0.0, 0.0, 0, 0, 0])
     seen = arena.run(order, 16)
