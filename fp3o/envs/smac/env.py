@@ -9,13 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.api import Env, Observation
-from fp3o.envs.smac.maps import MAPS, SMAC, unit_names
-from fp3o.envs.smac.observations import (
-    FIRST_ATTACK,
-    FIRST_MOVE,
-    MOVE_DIRECTIONS,
-    ObservationBuilder,
-)
+from fp3o.envs.smac.actions import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
+from fp3o.envs.smac.maps import SMAC, find_map, unit_names
+from fp3o.envs.smac.observations import ObservationBuilder
 from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.battle import Battle, battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
@@ -59,11 +55,12 @@ class SmacEnv(Env):
     layout: str = "paper"
     rules: Rules = DEFAULT_RULES
     renderable = True
+    family = SMAC
 
     @property
     def max_episode_steps(self) -> int:
         """The time limit of the map."""
-        return MAPS[self.name].max_episode_steps
+        return find_map(self.name).max_episode_steps
 
     def render(self, state: SmacState, caption: str) -> np.ndarray:
         """Draw the battle from above."""
@@ -74,7 +71,7 @@ class SmacEnv(Env):
     @property
     def num_enemies(self) -> int:
         """The largest number of kills."""
-        return len(unit_names(MAPS[self.name].enemies))
+        return self.battle.num_units - self.battle.num_allies
 
     @property
     def step_seconds(self) -> float:
@@ -94,25 +91,34 @@ class SmacEnv(Env):
     @property
     def spec(self) -> EnvSpec:
         """Number and types of agents, sizes of observations and actions."""
-        units = unit_names(self.battle.map.allies)
-        types = list(dict.fromkeys(units))
         obs, state = self.observations.sizes
         return EnvSpec(
-            f"{SMAC}/{self.name}:{self.rules.variant(self.layout)}",
-            Discrete(((self.observations.num_actions,),) * len(units)),
+            f"{self.family}/{self.name}:{self.rules.variant(self.layout)}",
+            Discrete(((self.observations.num_actions,),) * self.battle.num_allies),
             obs,
             state,
-            tuple(map(types.index, units)),
+            self.agent_types,
             truncates=True,
             episode_metrics=EPISODE_METRICS,
         )
 
+    @property
+    def agent_types(self) -> tuple[int, ...]:
+        """The unit type of every agent, in order of appearance."""
+        units = unit_names(self.battle.map.allies)
+        return tuple(map(list(dict.fromkeys(units)).index, units))
+
+    @property
+    def enemy_health(self) -> float:
+        """Health and shields of all enemies."""
+        stats = self.battle.stats
+        return float((stats.hp + stats.shield)[self.battle.num_allies :].sum())
+
     @cached_property
     def reward_scale(self) -> float:
         """Divisor of rewards: the largest return without regeneration over `MAX_RETURN`."""
-        n, stats = self.battle.num_allies, self.battle.stats
-        health = float((stats.hp + stats.shield)[n:].sum())
-        return (KILL_REWARD * (len(self.battle.units) - n) + WIN_REWARD + health) / MAX_RETURN
+        enemies = self.battle.num_units - self.battle.num_allies
+        return (KILL_REWARD * enemies + WIN_REWARD + self.enemy_health) / MAX_RETURN
 
     def reset(self, key: PRNGKeyArray) -> SmacState:
         """The initial state, always the same; only times between attacks are random."""
@@ -141,14 +147,13 @@ class SmacEnv(Env):
     def episode_metrics(self, state: SmacState) -> Float[Array, " o"]:
         """The numbers named by `EPISODE_METRICS`, from the beginning of the battle."""
         n, units = self.battle.num_allies, state.units
-        ours, theirs = (units.hp <= 0)[:n], (units.hp <= 0)[n:]
+        (ours, theirs), dead = self.any_alive(units), units.hp <= 0
         points = units.damage_taken[n:].sum(), units.healed[n:].sum()
-        won = theirs.all() & ~ours.all()
-        return jnp.stack([won, ours.sum(), theirs.sum(), *points]).astype(float)
+        return jnp.stack([ours & ~theirs, dead[:n].sum(), dead[n:].sum(), *points]).astype(float)
 
     def orders(self, units: Units, action: Int[Array, " a"]) -> Orders:
         """The orders of all units: the agents' actions, and attack-move for the enemies."""
-        n, count = self.battle.num_allies, len(self.battle.units)
+        n, count = self.battle.num_allies, self.battle.num_units
         moves = (action >= FIRST_MOVE) & (action < FIRST_ATTACK)
         kind = jnp.where(moves, MOVE, jnp.where(action >= FIRST_ATTACK, ATTACK, STOP))
         steps = jnp.asarray(MOVE_DISTANCE * MOVE_DIRECTIONS, jnp.float32)
@@ -163,17 +168,23 @@ class SmacEnv(Env):
         )
 
     def any_alive(self, units: Units) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-        """Whether any ally, and any enemy, is alive."""
+        """Whether any ally, and any enemy, is alive. As in SMAC, healers alone do not count."""
         n, alive = self.battle.num_allies, units.hp > 0
+        if self.battle.heals:
+            alive = alive & (self.battle.of(units).stats.heal == 0)
         return alive[:n].any(), alive[n:].any()
 
     def _damage_reward(self, before: Units, after: Units) -> Float[Array, ""]:
-        """Damage done and units killed. As in SMAC, regeneration of enemies counts as damage."""
+        """Damage done and units killed."""
         n = self.battle.num_allies
         lived, lives = before.hp[n:] > 0, after.hp[n:] > 0
         was, now = ((units.hp + units.shield)[n:] for units in (before, after))
         lost = jnp.where(lived, was - jnp.where(lives, now, 0.0), 0.0).sum()
-        return jnp.abs(lost + KILL_REWARD * (lived & ~lives).sum())
+        return self.positive(lost + KILL_REWARD * (lived & ~lives).sum())
+
+    def positive(self, reward: Float[Array, ""]) -> Float[Array, ""]:
+        """The reward where it is negative because enemies regenerate. As in SMAC, its size."""
+        return jnp.abs(reward)
 
 
 @cache

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fp3o.envs.smac.random_teams import MAX_EPISODE_STEPS, RandomTeams
 from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import UNIT_TYPES, Number
 
-SMAC, STARCRAFT2 = "smac", "starcraft2"
-"""Families of tasks: the simulator, and the same maps in StarCraft II."""
+SMAC, SMACV2, STARCRAFT2 = "smac", "smacv2", "starcraft2"
+"""Families of tasks: maps and random teams in the simulator, and both in StarCraft II."""
 LAYOUTS = ("paper", "smac")
 """Layouts of observations: that of the paper (and of MAPPO), and that of SMAC itself."""
 Point = tuple[Number, Number]
@@ -40,6 +41,8 @@ class Map:
     """Unit types in the order of the one-hot encodings of allies, if there are any."""
     enemy_types: tuple[str, ...] = ()
     """The same for enemies. SMAC swaps stalkers and zealots here."""
+    teams: RandomTeams | None = None
+    """SMACv2's teams, drawn for every episode; `allies` and `enemies` are empty then."""
 
 
 LEFT, RIGHT = (9.0, 16.0), (23.0, 16.0)
@@ -113,6 +116,15 @@ MAPS: Mapping[str, Map] = {
     ),
 }  # fmt: skip
 """Maps by name."""
+
+
+def find_map(name: str) -> Map:
+    """A published map, or the flat map with random teams, by name."""
+    teams = RandomTeams.parse(name)
+    if teams is None:
+        return MAPS[name]
+    types = teams.race.unit_types
+    return Map((), (), None, MAX_EPISODE_STEPS, "flat", types, types, teams)
 
 
 def map_summary(name: str) -> str:

@@ -3,9 +3,11 @@
 `smac`: local observations and one state for all agents, as in the SMAC package. `paper`: MAPPO's
 version of the environment, which the paper uses. It adds the last actions of all visible allies and
 the agent's one-hot index, and has one state per agent; a dead agent's is zero except for the index.
+
+With random teams, ranges depend on the unit type and agents observe where they are, as in SMACv2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,20 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.envs.smac.maps import unit_names
+from fp3o.envs.smac.actions import (
+    FIRST_ATTACK,
+    FIRST_MOVE,
+    MOVE_DIRECTIONS,
+    available_actions,
+    distances,
+    num_actions,
+    ranges,
+)
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import Units
 from fp3o.envs.smac.terrain import MAP_SIZE
-from fp3o.envs.smac.units import SHOOT_RANGE, SIGHT_RANGE, UNIT_TYPES
-
-FIRST_MOVE = 2
-"""Index of the first move. Action 0 does nothing, for dead agents; action 1 stops."""
-
-MOVE_DIRECTIONS = np.array([(0, 1), (0, -1), (1, 0), (-1, 0)])
-"""North, south, east, west."""
-
-FIRST_ATTACK = FIRST_MOVE + len(MOVE_DIRECTIONS)
-"""Index of the attack on the first enemy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,56 +40,56 @@ class ObservationBuilder:
     @cached_property
     def num_actions(self) -> int:
         """Number of actions per agent."""
-        return FIRST_ATTACK + len(self.battle.units) - self.battle.num_allies
+        return num_actions(self.battle)
+
+    def _of(self, units: Units) -> "ObservationBuilder":
+        """The builder for the teams of an episode."""
+        return self if units.kind is None else replace(self, battle=self.battle.of(units))
 
     @cached_property
-    def _types(self) -> tuple[np.ndarray, np.ndarray]:
+    def _types(self) -> tuple[Any, Any]:
         """One-hot types of allies `(a, b)` and enemies `(v, b)`, in SMAC's orders."""
-        roster = self.battle.map
-        return (
-            _one_hots(unit_names(roster.allies), roster.types),
-            _one_hots(unit_names(roster.enemies), roster.enemy_types),
+        battle, n = self.battle, self.battle.num_allies
+        ours, theirs = (
+            battle.by_unit(_one_hots(battle.unit_types, order))
+            for order in (battle.map.types, battle.map.enemy_types)
         )
+        return ours[:n], theirs[n:]
 
     @cached_property
     def _shields(self) -> tuple[int, int]:
         """Number of shield features of allies and of enemies: 1 if the side has shields."""
-        n, shield = self.battle.num_allies, self.battle.stats.shield
-        return int(shield[:n].any()), int(shield[n:].any())
+        shield = self.battle.type_stats.shield
+        ours, theirs = (int(shield[kinds].any()) for kinds in self.battle.side_kinds)
+        return ours, theirs
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """Lengths of an observation and of a state."""
         (ours, theirs), types = self._shields, len(self.battle.map.types)
         n, moves = self.battle.num_allies, len(MOVE_DIRECTIONS)
-        enemies, actions = len(self.battle.units) - n, self.num_actions
+        enemies, actions = self.battle.num_units - n, self.num_actions
         ally, enemy, own = 5 + ours + types, 5 + theirs + types, 1 + ours + types
+        position = 2 if self.battle.map.teams else 0
         if self.layout == "smac":
             state = n * (own + 3 + actions) + enemies * (enemy - 2)
-            return moves + enemies * enemy + (n - 1) * ally + own, state
+            return moves + enemies * enemy + (n - 1) * ally + own + position, state
         obs = (n - 1) * (ally + actions) + enemies * enemy + moves + 4 + own + actions + n
         # A state adds positions of all units, cooldowns of allies and visibility of enemies.
-        return obs, obs + (n - 1) * 3 + enemies * 3 + 2
+        return obs + position, obs + (n - 1) * 3 + enemies * 3 + 2
 
     def action_mask(self, units: Units) -> Bool[Array, "a c"]:
         """Available actions of every agent."""
-        n, free = self.battle.num_allies, self.battle.terrain.walkable
-        x, y, alive = units.x[:n, None], units.y[:n, None], units.hp > 0
-        to_x, to_y = (
-            jnp.trunc(p + step).astype(int)
-            for p, step in ((x, MOVE_DIRECTIONS[:, 0]), (y, MOVE_DIRECTIONS[:, 1]))
-        )
-        inside = (to_x >= 0) & (to_x < MAP_SIZE) & (to_y >= 0) & (to_y < MAP_SIZE)
-        path = jnp.asarray(free)[jnp.clip(to_x, 0, MAP_SIZE - 1), jnp.clip(to_y, 0, MAP_SIZE - 1)]
-        attacks = (self._distance(units)[:, n:] <= SHOOT_RANGE) & alive[None, n:]
-        lives = alive[:n, None]
-        return jnp.concatenate([~lives, lives, lives & inside & path, lives & attacks], 1)
+        return available_actions(self.battle.of(units), units)
 
     def build(
         self, units: Units, last_actions: Int[Array, " a"]
     ) -> tuple[Float[Array, "a f"], Float[Array, "a f2"]]:
         """Observations and states; `last_actions` are -1 before the first step."""
-        action_mask = self.action_mask(units).astype(jnp.float32)
+        return self._of(units)._build(units, last_actions)
+
+    def _build(self, units: Units, last_actions: Int[Array, " a"]) -> tuple[Array, Array]:
+        action_mask = available_actions(self.battle, units).astype(jnp.float32)
         acted = jax.nn.one_hot(last_actions, self.num_actions)
         if self.layout == "smac":
             state = self._smac_state(units, acted)
@@ -100,23 +100,18 @@ class ObservationBuilder:
             units, action_mask, acted
         )
 
-    def _distance(self, units: Units) -> Float[Array, "a u"]:
-        n = self.battle.num_allies
-        dx, dy = units.x[None] - units.x[:n, None], units.y[None] - units.y[:n, None]
-        return jnp.sqrt(dx * dx + dy * dy)
-
     def _relations(self, units: Units) -> tuple[Float[Array, "a u 3"], Bool[Array, "a u"]]:
         """Distance, x and y from every agent to all units, and which are alive and visible."""
-        n = self.battle.num_allies
-        distance = self._distance(units)
+        n, sight = self.battle.num_allies, ranges(self.battle)[0]
+        distance = distances(self.battle, units)
         away = [units.x[None] - units.x[:n, None], units.y[None] - units.y[:n, None]]
-        relations = jnp.stack([distance, *away], -1) / SIGHT_RANGE
-        return relations, (distance < SIGHT_RANGE) & (units.hp > 0)[None]
+        relations = jnp.stack([part / sight for part in (distance, *away)], -1)
+        return relations, (distance < sight) & (units.hp > 0)[None]
 
     def _health(self, units: Units) -> tuple[Array, Array]:
         """Health and shield of allies `(a, 1..2)` and enemies, as shares of their maximum."""
         n, stats = self.battle.num_allies, self.battle.stats
-        both = jnp.stack([units.hp / stats.hp, units.shield / np.maximum(stats.shield, 1.0)], -1)
+        both = jnp.stack([units.hp / stats.hp, units.shield / jnp.maximum(stats.shield, 1.0)], -1)
         ours, theirs = self._shields
         return both[:n, : 1 + ours], both[n:, : 1 + theirs]
 
@@ -125,20 +120,34 @@ class ObservationBuilder:
         return (jnp.stack([units.x, units.y], -1) - MAP_SIZE / 2) / MAP_SIZE
 
     def _cooldowns(self, units: Units) -> Float[Array, "a 1"]:
-        longest = [UNIT_TYPES[name].max_cooldown for name in unit_names(self.battle.map.allies)]
-        return (units.cooldown[: len(longest)] / np.array(longest, np.float32))[:, None]
+        """Shares of SMAC's maximum; healers have energy instead."""
+        n, stats, left = self.battle.num_allies, self.battle.stats, units.cooldown
+        if units.energy is not None:
+            left = jnp.where(stats.heal > 0, units.energy, left)
+        return (left[:n] / stats.max_cooldown[:n])[:, None]
+
+    def _own_position(self, units: Units) -> list[Float[Array, "a 2"]]:
+        """Where the agents are, in units of the map's size, if they observe it."""
+        n = self.battle.num_allies
+        seen = self.battle.map.teams is not None
+        return [jnp.stack([units.x[:n], units.y[:n]], -1) / MAP_SIZE] if seen else []
+
+    def _attackable(self, action_mask: Array) -> Float[Array, "a v 1"]:
+        """The feature of enemies that can be attacked. As in SMACv2, a healer's is the ally's."""
+        enemies = self.battle.num_units - self.battle.num_allies
+        return action_mask[:, FIRST_ATTACK : FIRST_ATTACK + enemies, None]
 
     def _smac_obs(self, units: Units, action_mask: Array) -> Float[Array, "a f"]:
         n = self.battle.num_allies
         where, visible = self._relations(units)
         (ours, theirs), (our_types, their_types) = self._health(units), self._types
-        enemies = _join(action_mask[:, FIRST_ATTACK:, None], where[:, n:], theirs, their_types)
+        enemies = _join(self._attackable(action_mask), where[:, n:], theirs, their_types)
         allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, our_types)
         parts = [
             action_mask[:, FIRST_MOVE:FIRST_ATTACK],
             _flat(enemies * visible[:, n:, None]),
             _flat(_others(allies * visible[:, :n, None])),
-            jnp.concatenate([ours, our_types], 1),
+            jnp.concatenate([ours, *self._own_position(units), our_types], 1),
         ]
         return jnp.concatenate(parts, 1) * (units.hp[:n, None] > 0)
 
@@ -160,13 +169,13 @@ class ObservationBuilder:
         where, visible = self._relations(units)
         (ours, theirs), (our_types, their_types) = self._health(units), self._types
         allies = _join(jnp.ones((n, n, 1)), where[:, :n], ours, our_types, acted)
-        enemies = _join(action_mask[:, FIRST_ATTACK:, None], where[:, n:], theirs, their_types)
-        own = [ours, our_types, acted]
+        enemies = _join(self._attackable(action_mask), where[:, n:], theirs, their_types)
+        own = [ours, *self._own_position(units), our_types, acted]
         return _paper_rows(units, action_mask, (allies, enemies), own, visible)
 
     def _paper_state(self, units: Units, action_mask: Array, acted: Array) -> Float[Array, "a f"]:
         """The paper's states: as the observations, with all living units, positions, cooldowns."""
-        n, count = self.battle.num_allies, len(self.battle.units)
+        n, count = self.battle.num_allies, self.battle.num_units
         where, visible = self._relations(units)
         alive = jnp.broadcast_to(units.hp[None] > 0, (n, count))
         (ours, theirs), (our_types, their_types) = self._health(units), self._types
@@ -175,7 +184,7 @@ class ObservationBuilder:
         own = [ours, positions[:n], our_types, acted]
         allies = _join(in_range[:, :n], where[:, :n], self._cooldowns(units), *own)
         enemies = _join(
-            action_mask[:, FIRST_ATTACK:, None], where[:, n:], in_range[:, n:], theirs, their_types,
+            self._attackable(action_mask), where[:, n:], in_range[:, n:], theirs, their_types,
             positions[n:],
         )  # fmt: skip
         return _paper_rows(units, action_mask, (allies, enemies), own, alive)
@@ -197,7 +206,7 @@ def _paper_rows(
     return jnp.concatenate([body, jnp.eye(n)], 1)
 
 
-def _one_hots(names: list[str], order: tuple[str, ...]) -> np.ndarray:
+def _one_hots(names: tuple[str, ...], order: tuple[str, ...]) -> np.ndarray:
     rows = [[float(name == other) for other in order] for name in names]
     return np.array(rows, np.float32).reshape(len(names), len(order))
 

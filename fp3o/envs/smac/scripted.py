@@ -1,11 +1,11 @@
-"""Scripted teams for SMAC, the baselines of learned policies."""
+"""Scripted teams for SMAC, the baselines of learned policies. Healers attend to allies alike."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from fp3o.envs.smac.actions import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS, distances, targets
 from fp3o.envs.smac.env import SmacEnv, SmacState
-from fp3o.envs.smac.observations import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
 from fp3o.envs.task import Baseline
 
 STOP_ACTION = 1
@@ -45,7 +45,7 @@ def random_actions(env: SmacEnv, state: SmacState, key: PRNGKeyArray) -> Int[Arr
 def _attack(env: SmacEnv, state: SmacState, cost: Float[Array, "a v"]) -> Int[Array, "a 1"]:
     """Attack the enemy in range with the lowest cost; without one, approach the nearest."""
     action_mask = env.observations.action_mask(state.units)
-    in_range = action_mask[:, FIRST_ATTACK:]
+    in_range = action_mask[:, FIRST_ATTACK:] & jnp.isfinite(cost)
     target = jnp.where(in_range, cost, jnp.inf).argmin(1)
     walk = _walk(env, state, action_mask, towards=True)
     return _only_alive(action_mask, jnp.where(in_range.any(1), FIRST_ATTACK + target, walk))
@@ -67,26 +67,35 @@ def _only_alive(action_mask: Bool[Array, "a c"], action: Int[Array, " a"]) -> In
     return jnp.where(action_mask[:, 0], 0, action)[:, None]
 
 
-def _distances(env: SmacEnv, state: SmacState) -> Float[Array, "a v"]:
-    """Distances to all enemies; infinite for dead ones."""
-    n, units = env.battle.num_allies, state.units
-    gap = jnp.hypot(units.x[:n, None] - units.x[None, n:], units.y[:n, None] - units.y[None, n:])
-    return jnp.where(units.hp[None, n:] > 0, gap, jnp.inf)
+def _distances(env: SmacEnv, state: SmacState) -> Float[Array, "a c"]:
+    """Distances to all targets of attacks; infinite for dead ones and those that cannot be hit."""
+    units, battle = state.units, env.battle.of(state.units)
+    n = battle.num_allies
+    gap = jnp.where(units.hp > 0, distances(battle, units), jnp.inf)
+    if battle.attackable is not None:
+        gap = jnp.where(battle.attackable[:n] | ~battle.opponents[:n], gap, jnp.inf)
+    return targets(battle, gap, jnp.inf)
 
 
-def _remaining_health(env: SmacEnv, state: SmacState) -> Float[Array, "a v"]:
-    """Remaining health and shield of every enemy; ties go to the nearer one."""
-    left = (state.units.hp + state.units.shield)[env.battle.num_allies :]
-    return left[None] + 1e-2 * _distances(env, state)
+def _remaining_health(env: SmacEnv, state: SmacState) -> Float[Array, "a c"]:
+    """Remaining health and shield of every target; ties go to the nearer one."""
+    left = jnp.broadcast_to(
+        state.units.hp + state.units.shield, (env.battle.num_allies, env.battle.num_units)
+    )
+    return targets(env.battle.of(state.units), left, jnp.inf) + 1e-2 * _distances(env, state)
 
 
 def _walk(
     env: SmacEnv, state: SmacState, action_mask: Bool[Array, "a c"], towards: bool
 ) -> Int[Array, " a"]:
-    """The available move that leads most towards or away from the nearest enemy, or stop."""
-    n, units = env.battle.num_allies, state.units
-    nearest = n + _distances(env, state).argmin(1)
-    way = jnp.stack([units.x[nearest] - units.x[:n], units.y[nearest] - units.y[:n]], -1)
+    """The available move that leads most towards or away from the nearest target, or stop."""
+    n, units, battle = env.battle.num_allies, state.units, env.battle.of(state.units)
+    nearest = _distances(env, state).argmin(1)[:, None]
+    to_x, to_y = (
+        jnp.take_along_axis(targets(battle, part[None] - part[:n, None], 0.0), nearest, 1)
+        for part in (units.x, units.y)
+    )
+    way = jnp.concatenate([to_x, to_y], -1)
     gain = way @ jnp.asarray(MOVE_DIRECTIONS.T, way.dtype) * (1.0 if towards else -1.0)
     moves = action_mask[:, FIRST_MOVE:FIRST_ATTACK]
     best = jnp.where(moves, gain, -jnp.inf).argmax(1)

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from fp3o.envs.api import Env
-from fp3o.envs.smac.maps import LAYOUTS, MAPS, SMAC, map_summary, num_agents
+from fp3o.envs.smac.maps import LAYOUTS, MAPS, SMAC, SMACV2, map_summary, num_agents
+from fp3o.envs.smac.random_teams import PUBLISHED_TEAMS, RandomTeams
 from fp3o.envs.task import Baseline, Family, Preset, Task
 
 
@@ -17,6 +18,23 @@ def _task(name: str) -> Task | None:
         f"{SMAC}/{name}", map_summary(name), partial(_env, name), LAYOUTS, _baselines,
         smac_presets(name), takes_options=True,
     )  # fmt: skip
+
+
+def _random_teams_task(name: str) -> Task | None:
+    """The task of random teams."""
+    teams = RandomTeams.parse(name)
+    if teams is None:
+        return None
+    return Task(
+        f"{SMACV2}/{name}", teams.summary, partial(_random_teams_env, name), LAYOUTS, _baselines,
+        smac_presets(name, teams.num_allies), takes_options=True,
+    )  # fmt: skip
+
+
+def _random_teams_env(name: str, variant: str) -> Env:
+    from fp3o.envs.smac.random_env import random_teams_env
+
+    return random_teams_env(name, variant)
 
 
 def _env(name: str, variant: str) -> Env:
@@ -103,4 +121,7 @@ def smac_presets(name: str, agents: int | None = None) -> Mapping[str, Preset]:
     return presets
 
 
-FAMILIES = (Family(SMAC, "SMAC-style battles", _task, (*MAPS,)),)
+FAMILIES = (
+    Family(SMAC, "SMAC-style battles", _task, (*MAPS,)),
+    Family(SMACV2, "SMACv2-style battles of random teams", _random_teams_task, PUBLISHED_TEAMS),
+)

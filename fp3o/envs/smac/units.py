@@ -21,6 +21,12 @@ SHIELD_DELAY, SHIELD_REGENERATION = 10.0, 2.0
 """Seconds after the last hit until shields regenerate, and points per second from then on."""
 MIN_DAMAGE = 0.5
 """Minimum damage of a hit after armour."""
+MIN_ATTACK_RANGE = 2.0
+"""Smallest distance up to which agents may attack in SMACv2, where it depends on the type."""
+INITIAL_ENERGY, MAX_ENERGY, ENERGY_REGENERATION = 50.0, 200.0, 0.5625
+"""Energy of a healer at the start and at most, and points that it gains per second."""
+HEAL_COST, MIN_HEAL_ENERGY = 0.33, 5.0
+"""Energy per point of health that is restored, and energy to begin healing without an order."""
 BACKSWING = 0.5
 """Seconds for which a unit stands after a hit, where the data of its weapon say nothing else."""
 
@@ -69,9 +75,18 @@ class UnitType:
     """Seconds for which it stands after a hit, unless it gets a new order."""
     range_slop: Number = RANGE_SLOP
     walks_cliffs: bool = False
-    """Whether it steps over cliffs and over other units."""
+    """Whether it steps, or flies, over cliffs and over other units."""
     max_cooldown: Number = 15.0
     """SMAC's divisor of the cooldown in observations."""
+    sight: Number = SIGHT_RANGE
+    """Distance within which agents observe units in SMACv2; in SMAC it is the same for all."""
+    attack_range: Number = 0.0
+    """SMACv2's distance up to which agents may attack; 0: the weapon range."""
+    scan_range: Number = SCAN_RANGE
+    heal: Number = 0.0
+    """Health points per second that it restores to an ally, instead of attacking, or 0."""
+    flies: bool = False
+    hits_air: bool = False
 
 
 _LIGHT = frozenset({"light", "biological"})
@@ -79,30 +94,43 @@ _ZERG = 0.2734
 """Health points per second that Zerg units regenerate."""
 
 UNIT_TYPES: Mapping[str, UnitType] = {
-    "marine": UnitType(45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, _LIGHT, backswing=0.75),
+    "marine": UnitType(
+        45, 6, 0.8608, 0.05, 5, 2.25, 0.375, 0.375, _LIGHT, backswing=0.75, hits_air=True,
+    ),
+    "marauder": UnitType(
+        125, 10, 1.5, 0.0, 6, 2.25, 0.5625, 0.5, frozenset({"armoured", "biological"}), armour=1,
+        bonus={"armoured": 10}, missile_speed=20, backswing=0.0, max_cooldown=25, sight=10,
+    ),
+    "medivac": UnitType(
+        # Its weapon range is that of healing.
+        150, 0, 1.0, 0.0, 4, 2.75, 0.75, 0.75, frozenset({"armoured", "mechanical"}), armour=1,
+        walks_cliffs=True, max_cooldown=MAX_ENERGY, sight=11, scan_range=6, heal=9, flies=True,
+    ),
     "zealot": UnitType(
         100, 8, 1.2, 0.0, 0.1, 2.25, 0.5, 0.375, _LIGHT, shield=50, armour=1, second_hit=0.28,
         max_cooldown=22,
     ),
     "stalker": UnitType(
         80, 10, 1.44, 0.167, 6, 2.9531, 0.625, 0.625, frozenset({"armoured", "mechanical"}),
-        shield=80, armour=1, bonus={"armoured": 4}, missile_speed=18.75, max_cooldown=35,
+        shield=80, armour=1, bonus={"armoured": 4}, missile_speed=18.75, max_cooldown=35, sight=10,
+        hits_air=True,
     ),
     "zergling": UnitType(
         35, 5, 0.696, 0.167, 0.1, 2.9531, 0.375, 0.375, _LIGHT, regeneration=_ZERG, max_cooldown=11,
+        sight=8,
     ),
     "baneling": UnitType(
         30, 20, 0.833, 0.0, 0.25, 2.5, 0.375, 0.375, frozenset({"biological"}),
-        bonus={"light": 15}, blast=2.2, regeneration=_ZERG, max_cooldown=1,
+        bonus={"light": 15}, blast=2.2, regeneration=_ZERG, max_cooldown=1, sight=8,
     ),
     "hydralisk": UnitType(
         80, 12, 0.83, 0.208, 5, 2.25, 0.625, 0.5, _LIGHT, missile_speed=40, regeneration=_ZERG,
-        max_cooldown=10,
+        max_cooldown=10, hits_air=True,
     ),
     "colossus": UnitType(
         200, 20, 2.2, 0.0832, 6, 2.25, 1.0, 0.75, frozenset({"armoured", "mechanical", "massive"}),
         shield=150, armour=1, lance=Lance(1.25, 0.15, 0.25), range_slop=0.0, walks_cliffs=True,
-        max_cooldown=24,
+        max_cooldown=24, sight=10, attack_range=7,
     ),
     "spine_crawler": UnitType(
         300, 25, 1.6, 0.3332, 7, 0.0, 0.875, 0.875, frozenset({"armoured", "biological"}),

@@ -19,7 +19,7 @@ from fp3o.envs.smac.units import UNIT_TYPES
 def test_speeds() -> None:
     """Distances after one step and after four seconds follow from the speed of every unit type."""
     arena = facing(dict.fromkeys(UNIT_TYPES, 1), {"marine": 1}, 24.0)
-    y = 3.0 + 3.5 * np.arange(len(UNIT_TYPES) + 1)
+    y = 2.5 + 2.7 * np.arange(len(UNIT_TYPES) + 1)
     arena.put(x=[4.0] * len(UNIT_TYPES) + [28.0], y=y)
     order = arena.orders(MOVE, x=30.0)._replace(y=jnp.asarray(y, jnp.float32))
     seen = arena.run(order, 64)

@@ -9,6 +9,7 @@ import pytest
 
 from fp3o.envs.rendering import rgb
 from fp3o.envs.smac.env import SmacEnv, SmacState, smac_env
+from fp3o.envs.smac.random_env import random_teams_env
 from fp3o.envs.smac.render.battle import render_battle
 from fp3o.envs.smac.render.drawing import (
     ALLY_COLOURS,
@@ -19,6 +20,8 @@ from fp3o.envs.smac.render.drawing import (
     SUPERSAMPLING,
 )
 from fp3o.envs.smac.render.landscape import FOOTER, HEADER, HIGH_COLOUR, LOW_COLOUR, backdrop
+from fp3o.envs.smac.render.legend import legend_entries
+from fp3o.envs.smac.render.scene import BattleScene
 from fp3o.envs.smac.render.sprites import UNIT_SHAPES
 from fp3o.envs.smac.units import UNIT_TYPES
 
@@ -154,3 +157,32 @@ def test_terrains_differ() -> None:
     assert field.shape != bowl.shape and field.shape != plateau.shape
     for page, has_high in ((field, False), (bowl, False), (plateau, True)):
         assert like(page, LOW_COLOUR).any() and like(page, HIGH_COLOUR).any() == has_high
+
+
+def test_healers_are_connected_with_their_patients() -> None:
+    """By a line, while they heal them."""
+    env = random_teams_env("terran_2_vs_1", "smac")
+    units = env.battle.with_types(jnp.array([0, 2, 1])).units_at(
+        jnp.array([16.0, 13.0, 28.0]), jnp.array([16.0, 16.0, 28.0])
+    )
+    state = env.reset(KEY)._replace(units=units._replace(hp=units.hp.at[0].set(20.0)))
+    idle, busy = (
+        around(env, render_battle(env, moment), 14.75, 16.0, 0.4)
+        for moment in (state, change(state, 1, target=0))
+    )
+    assert like(busy, HEALTH_COLOUR).any() and not like(idle, HEALTH_COLOUR).any()
+
+
+@pytest.mark.parametrize(
+    ("teams", "label"), [("terran_1_vs_2", "marauder 1/1"), ("terran_9_vs_9", " 3/3")]
+)
+def test_the_legend_has_names_where_there_is_room(teams: str, label: str) -> None:
+    """Without names, icons and counts are left."""
+    env, page = random_teams_env(teams, "smac"), backdrop("flat")
+    count = env.battle.num_units
+    battle = env.battle.with_types(np.arange(count) % 3)
+    units = jax.device_get(battle.units_at(jnp.full(count, 16.0), jnp.full(count, 16.0)))
+    entries = [*legend_entries(BattleScene(env, units, np.zeros(1), page, page.image))]
+    assert label in [text for *_, text in entries]
+    columns = [column for column, *_ in entries]
+    assert columns == sorted(columns)

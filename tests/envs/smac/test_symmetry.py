@@ -12,6 +12,7 @@ import pytest
 from fp3o.envs.smac.maps import MAPS, unit_names
 from fp3o.envs.smac.simulator.battle import Battle, battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
+from fp3o.envs.smac.simulator.random_start import draw_units
 from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, Orders
 
 
@@ -63,4 +64,25 @@ def test_equal_teams_are_equal(name: str) -> None:
     ours, theirs = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), battles))
     won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     assert won + lost > battles / 8
+    assert abs(won - lost) < 3.3 * math.sqrt(won + lost)
+
+
+@pytest.mark.parametrize("name", usual(["protoss_5_vs_5", "terran_5_vs_5", "zerg_5_vs_5"], []))
+def test_reflected_teams_are_equal(name: str) -> None:
+    """Teams that are drawn and reflected win as often as their mirror image."""
+    fight, count = battle_on(name), 10
+    nowhere = jnp.zeros(count)
+    orders = Orders(jnp.full(count, ATTACK_MOVE), nowhere, nowhere, jnp.full(count, NO_TARGET))
+
+    def simulate(key: Any) -> tuple[Any, Any]:
+        units = draw_units(fight, key)
+        mirrored = jnp.allclose(jnp.sort(units.x[:5]), jnp.sort(32 - units.x[5:]), atol=1e-3)
+        step = lambda units, key: (simulate_step(fight, units, orders, key), None)  # noqa: E731
+        units, _ = jax.lax.scan(step, units, jax.random.split(key, 120))
+        fighters = (units.hp > 0) & (fight.of(units).stats.heal == 0)
+        return mirrored & fighters[:5].any(), mirrored & fighters[5:].any()
+
+    ours, theirs = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), 512))
+    won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    assert won + lost > 100
     assert abs(won - lost) < 3.3 * math.sqrt(won + lost)

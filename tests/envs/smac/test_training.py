@@ -133,3 +133,17 @@ def test_a_run_of_battles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     video = tmp_path / "video.gif"
     assert main(["render", str(run.path), "--out", str(video), "--episodes", "1"]) == 0
     assert video.stat().st_size > 5_000
+
+
+@pytest.mark.slow
+def test_a_run_of_random_teams(tmp_path: Path) -> None:
+    """Train, evaluate with baselines, render."""
+    run = fp3o.train(
+        "smacv2/terran_3_vs_4", preset="many", out=tmp_path / "run", steps=240, progress="quiet",
+        loggers=(), **{**SMALL, "rollout": 10, "gru_size": 8, "sequence_length": 5},
+    )  # fmt: skip
+    assert set(run.results["baselines"]) == {"random", "nearest", "focus", "kite"}
+    assert set(run.results["last"][0]["episode_metrics"]) == set(EPISODE_METRICS)
+    video = tmp_path / "video.gif"
+    assert main(["render", str(run.path), "--out", str(video), "--episodes", "1"]) == 0
+    assert video.stat().st_size > 5_000

@@ -1,10 +1,11 @@
-"""Drawing of attacks since the last step: shots, missiles, beams and explosions."""
+"""Drawing of attacks since the last step: shots, missiles, beams, explosions; and of healing."""
 
 import numpy as np
 
 from fp3o.envs.rendering import rgb
 from fp3o.envs.smac.render.drawing import (
     BEAM_COLOUR,
+    HEALTH_COLOUR,
     SPARK_COLOUR,
     SUPERSAMPLING,
     draw_line,
@@ -51,6 +52,16 @@ def draw_attacks(scene: BattleScene) -> None:
         _draw_beam(scene, unit, bool(hits[unit]))
 
 
+def draw_healing(scene: BattleScene) -> None:
+    """Draw a line from every healer to the damaged ally in its range."""
+    stats, target = scene.stats, scene.target
+    healing = (stats.heal > 0) & scene.alive & (target != NO_TARGET) & scene.alive[target]
+    healing &= (scene.units.hp < stats.hp)[target] & (scene.gap <= stats.weapon_range)
+    for unit in unit_indices(healing):
+        start, end = scene.position[unit], scene.position[target[unit]]
+        draw_line(scene.pen, start, end, rgb(HEALTH_COLOUR, 255), 2.0)
+
+
 def _draw_shot(scene: BattleScene, unit: int, target: int, hit: bool) -> None:
     """Draw a line from edge to edge, and a missile in flight or a spark."""
     units, stats, colours = scene.units, scene.stats, scene.colours(unit)
@@ -76,12 +87,11 @@ def _draw_shot(scene: BattleScene, unit: int, target: int, hit: bool) -> None:
 
 def _draw_beam(scene: BattleScene, unit: int, hit: bool) -> None:
     """Draw a lance: two rays to the line it burns, which is bright after a hit."""
-    lance, scale = scene.env.battle.units[unit].lance, scene.backdrop.scale
-    assert lance is not None
+    half_width = float(scene.stats.lance_half_width[unit])
     x, y, way_x, way_y = map(float, scene.units.lance_line[unit])
     ends = [scene.backdrop.pixel(x + part * way_x, y + part * way_y)
-            for part in (-lance.half_width, lance.half_width)]  # fmt: skip
-    width = 2 * lance.radius * scale / SUPERSAMPLING
+            for part in (-half_width, half_width)]  # fmt: skip
+    width = 2 * float(scene.stats.lance_radius[unit]) * scene.backdrop.scale / SUPERSAMPLING
     for end in ends:
         draw_line(scene.pen, scene.position[unit], end, rgb(BEAM_COLOUR, 110 if hit else 60), 1.0)
     if hit:

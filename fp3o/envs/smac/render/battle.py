@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw
 
 from fp3o.envs.rendering import INK, font, rgb
 from fp3o.envs.smac.env import SmacEnv, SmacState
-from fp3o.envs.smac.render.attacks import draw_attacks, draw_explosions
+from fp3o.envs.smac.render.attacks import draw_attacks, draw_explosions, draw_healing
 from fp3o.envs.smac.render.drawing import (
     ALLY_COLOURS,
     EMPTY_COLOUR,
@@ -41,6 +41,7 @@ def render_battle(env: SmacEnv, state: SmacState, caption: str = "") -> np.ndarr
     draw_explosions(scene)
     _draw_units(scene)
     draw_attacks(scene)
+    draw_healing(scene)
     _draw_health_bars(scene)
     draw_strength(scene)
     draw_icons(scene)

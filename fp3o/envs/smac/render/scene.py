@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from fp3o.envs.smac.actions import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
 from fp3o.envs.smac.env import SmacEnv
-from fp3o.envs.smac.maps import unit_names
-from fp3o.envs.smac.observations import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
 from fp3o.envs.smac.render.drawing import ALLY_COLOURS, ENEMY_COLOURS, SideColours
 from fp3o.envs.smac.render.landscape import Backdrop
-from fp3o.envs.smac.simulator.battle import UnitStats
+from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import NO_TARGET
+from fp3o.envs.smac.simulator.stats import UnitStats
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +33,19 @@ class BattleScene:
         return ImageDraw.Draw(self.image, "RGBA")
 
     @cached_property
+    def battle(self) -> Battle:
+        """The battle, with the teams of this episode."""
+        return self.env.battle.of(self.units)
+
+    @cached_property
     def stats(self) -> UnitStats:
         """The statistics of every unit."""
-        return self.env.battle.stats
+        return self.battle.stats
 
     @cached_property
     def types(self) -> list[str]:
         """The type of every unit."""
-        return unit_names(self.env.battle.map.allies) + unit_names(self.env.battle.map.enemies)
+        return [self.battle.unit_types[kind] for kind in self.battle.kinds]
 
     @cached_property
     def position(self) -> np.ndarray:
@@ -68,16 +73,17 @@ class BattleScene:
 
     @cached_property
     def target(self) -> np.ndarray:
-        """(u,): whom every unit attacks, or attacked last, as an index of all units."""
+        """(u,): whom every unit attacks or heals, or attacked last, as an index of all units."""
         units, n = self.units, self.env.battle.num_allies
         ordered = np.full(len(self.alive), NO_TARGET)
         attack = self.last_actions - FIRST_ATTACK
         ordered[:n] = np.where(attack >= 0, attack, NO_TARGET)
         target = np.where(units.target != NO_TARGET, units.target, ordered)
-        in_flight = self.env.battle.delayed & (units.windup == 0)
+        in_flight = self.battle.delayed & (units.windup == 0)
         in_flight &= units.flight_target != NO_TARGET
         target = np.where(in_flight, units.flight_target, target)
-        return np.where(target == NO_TARGET, NO_TARGET, target + np.where(self.allied, n, 0))
+        others = self.allied != (self.stats.heal > 0)  # whether it targets enemies, n and later
+        return np.where(target == NO_TARGET, NO_TARGET, target + np.where(others, n, 0))
 
     @cached_property
     def gap(self) -> np.ndarray:

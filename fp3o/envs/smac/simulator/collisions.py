@@ -46,7 +46,7 @@ def avoid_others(
     """
     stats, (dx, dy, distance, inverse), (alive, walks, arrives) = battle.stats, geometry, motion
     # The indices break ties between units at exactly the same position.
-    index = np.arange(len(battle.units), dtype=np.float32)
+    index = np.arange(battle.num_units, dtype=np.float32)
     dx = dx + 1e-4 * (index[None] - index[:, None])
     high = stats.walks_cliffs  # units that step over cliffs also step over the others
     solid = ((high[:, None] == high[None]) & (index[:, None] != index[None])).astype(np.float32)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
 from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.stats import delayed_types
 from fp3o.envs.smac.simulator.targeting import at_target, target_masks
 from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
@@ -32,7 +33,7 @@ def update_attacks(
     cooldown = jnp.where(lost, 0.0, jnp.where(starts, wait, cooldown))
     units = units._replace(windup=windup, cooldown=cooldown)
     if battle.rules.backswing:
-        stands = jnp.where(hits, stats.backswing.astype(np.int32), units.backswing)
+        stands = jnp.where(hits, stats.backswing.astype(jnp.int32), units.backswing)
         units = units._replace(backswing=jnp.maximum(stands - 1, 0))
     return units, hits
 
@@ -68,17 +69,17 @@ class Received(NamedTuple):
 
 def _received(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Received:
     """Damage, hits and attackers of every unit, from all weapons together."""
-    stats, alive = battle.stats, units.hp > 0
+    stats, types, alive = battle.stats, battle.type_stats, units.hp > 0
     # Missiles of dead units still fly, but dead units deliver no second hit.
     lands = (units.flight == 1) & (alive | ~(stats.second_hit > 0))
     direct = hits & ~(stats.missile_speed > 0) & ~(stats.lance > 0) & ~(stats.blast > 0)
     received = [_hits_on_targets(battle, direct, mask)]
-    if battle.delayed.any():
+    if delayed_types(types).any():
         later = target_masks(battle, units.flight_target)
         received.append(_hits_on_targets(battle, lands & ~(stats.lance > 0), later))
-    if (stats.lance > 0).any():
+    if types.lance.any():
         received.append(_lance_hits(battle, units, lands))
-    if (stats.blast > 0).any():
+    if types.blast.any():
         explodes = units.exploding | (hits & (stats.blast > 0))
         received.append(_explosion_hits(battle, explodes, distance))
     damage, count, attacker = zip(*received, strict=True)
@@ -89,11 +90,11 @@ def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: A
     """Launch missiles, lances and second hits, and advance those in flight."""
     stats, launched = battle.stats, hits & battle.delayed
     away, flies = at_target(mask, battle.between_sides(distance)), stats.missile_speed > 0
-    wait = np.maximum(stats.second_hit, stats.lance)
-    time = jnp.where(flies, away / np.where(flies, stats.missile_speed, 1), wait)
+    wait = jnp.maximum(stats.second_hit, stats.lance)
+    time = jnp.where(flies, away / jnp.where(flies, stats.missile_speed, 1), wait)
     left = jnp.maximum(units.flight - 1, 0)
     flight = jnp.where(launched, jnp.maximum(jnp.round(time), 1), left).astype(jnp.int32)
-    if (stats.lance > 0).any():
+    if battle.type_stats.lance.any():
         line = jnp.where(launched[:, None], _lance_lines(battle, units, mask), units.lance_line)
         units = units._replace(lance_line=line)
     target = jnp.where(launched, units.target, units.flight_target)
@@ -121,7 +122,7 @@ def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> Receive
     stats = battle.stats
     inside = distance - stats.radius[None] <= stats.blast[:, None]
     hit = explodes[:, None] & battle.opponents & inside
-    nobody = jnp.full(len(battle.units), NO_TARGET, jnp.int32)
+    nobody = jnp.full(battle.num_units, NO_TARGET, jnp.int32)
     return Received(jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0), nobody)
 
 
@@ -140,25 +141,22 @@ def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 
 
 def _lance_hits(battle: Battle, units: Units, lands: Array) -> Received:
     """Lances hit every opponent on their line twice, at the height of their target only."""
-    stats, total, n = battle.stats, len(battle.units), battle.num_allies
-    damage, count = jnp.zeros(total), jnp.zeros(total, int)
-    attacker = jnp.full(total, NO_TARGET, jnp.int32)
-    for i in np.flatnonzero(stats.lance > 0):
-        lance = battle.units[i].lance
-        assert lance is not None
-        x, y, along_x, along_y = units.lance_line[i]
-        off_x, off_y = units.x - x, units.y - y
-        along = jnp.clip(off_x * along_x + off_y * along_y, -lance.half_width, lance.half_width)
-        rest_x, rest_y = off_x - along * along_x, off_y - along * along_y
-        reach = lance.radius + stats.radius
-        near = rest_x * rest_x + rest_y * rest_y <= reach * reach
-        if battle.heights is not None:
-            above = height_at(battle.heights, units.x, units.y) - height_at(battle.heights, x, y)
-            near = near & (jnp.abs(above) < 1.0)
-        hit = lands[i] & battle.opponents[i] & near
-        damage, count = damage + 2 * jnp.where(hit, battle.damage[i], 0.0), count + 2 * hit
-        attacker = jnp.where(hit, i - n * (i >= n), attacker)
-    return Received(damage, count, attacker)
+    stats, n, lancers = battle.stats, battle.num_allies, battle.lancers
+    x, y, along_x, along_y = units.lance_line[lancers].T[..., None]
+    half_width = stats.lance_half_width[lancers, None]
+    off_x, off_y = units.x - x, units.y - y
+    along = jnp.clip(off_x * along_x + off_y * along_y, -half_width, half_width)
+    rest_x, rest_y = off_x - along * along_x, off_y - along * along_y
+    reach = stats.lance_radius[lancers, None] + stats.radius
+    near = rest_x * rest_x + rest_y * rest_y <= reach * reach
+    if battle.heights is not None:
+        above = height_at(battle.heights, units.x, units.y) - height_at(battle.heights, x, y)
+        near = near & (jnp.abs(above) < 1.0)
+    burns = lands[lancers] & (stats.lance[lancers] > 0)
+    hit = burns[:, None] & battle.opponents[lancers] & near
+    index = (lancers - n * (lancers >= n)).astype(np.int32)[:, None]
+    damage = 2 * jnp.where(hit, battle.damage[lancers], 0.0).sum(0)
+    return Received(damage, 2 * hit.sum(0), jnp.where(hit, index, NO_TARGET).max(0))
 
 
 def height_at(heights: np.ndarray, x: Array, y: Array) -> Array:

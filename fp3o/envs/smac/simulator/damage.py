@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fp3o.envs.smac.simulator.battle import UnitStats
 from fp3o.envs.smac.simulator.state import Units
+from fp3o.envs.smac.simulator.stats import UnitStats
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, MIN_DAMAGE, SHIELD_DELAY, SHIELD_REGENERATION
 
 

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.collisions import avoid_others, keep_inside
 from fp3o.envs.smac.simulator.combat import resolve_hits, update_attacks
+from fp3o.envs.smac.simulator.healing import follow_patients, heal, select_patients
 from fp3o.envs.smac.simulator.movement import desired_step, near_destination
 from fp3o.envs.smac.simulator.state import (
     ATTACK,
@@ -23,7 +24,8 @@ from fp3o.envs.smac.simulator.targeting import answer_calls, select_targets
 
 def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
     """Give the orders and simulate one environment step of eight game loops."""
-    noise = jax.random.uniform(key, (LOOPS_PER_STEP, len(battle.units)), minval=-1.0, maxval=1.0)
+    noise = jax.random.uniform(key, (LOOPS_PER_STEP, battle.num_units), minval=-1.0, maxval=1.0)
+    battle = battle.of(units)
     units = apply_orders(battle, units, orders)
 
     def loop(units: Units, noise: Array) -> tuple[Units, None]:
@@ -73,7 +75,11 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
     geometry = pairwise(units)
     targets = select_targets(battle, units, orders, geometry.distance)
 
-    step_x, step_y, walks = desired_step(battle, units, orders, targets, geometry)
+    steps, patients = desired_step(battle, units, orders, targets, geometry), None
+    if battle.heals:
+        patients = select_patients(battle, units, orders, geometry.distance)
+        steps = follow_patients(battle, patients, orders, geometry, steps)
+    step_x, step_y, walks = steps
     walks = walks & (alive & (units.windup == 0) & (units.backswing == 0))
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
@@ -84,4 +90,9 @@ def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Arr
 
     units = units._replace(x=x, y=y, target=targets.indices)
     units, hits = update_attacks(battle, units, alive & targets.exists, targets.gap, noise)
-    return resolve_hits(battle, units, hits, targets.mask, geometry.distance)
+    units = resolve_hits(battle, units, hits, targets.mask, geometry.distance)
+    if patients is None:
+        return units
+    units = heal(battle, units, patients)
+    healer = battle.stats.heal > 0
+    return units._replace(target=jnp.where(healer, patients.indices, units.target))

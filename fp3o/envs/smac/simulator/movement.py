@@ -35,7 +35,8 @@ def desired_step(
 def near_destination(battle: Battle, units: Units, orders: Orders) -> Bool[Array, " u"]:
     """Whether a unit is within the area that its side fills around the destination."""
     n, square = battle.num_allies, battle.stats.separation**2
-    area = CROWD_AREA * np.repeat([square[:n].sum(), square[n:].sum()], [n, len(square) - n])
+    sides = np.arange(battle.num_units) < n
+    area = CROWD_AREA * jnp.where(sides, square[:n].sum(), square[n:].sum())
     return (orders.x - units.x) ** 2 + (orders.y - units.y) ** 2 < area
 
 

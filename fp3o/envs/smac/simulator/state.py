@@ -26,7 +26,8 @@ class Units(NamedTuple):
     windup: Int[Array, " u"]
     """Loops until the current attack hits."""
     target: Int[Array, " u"]
-    """Index of the attacked unit within the other side, or `NO_TARGET`."""
+    """Index of the attacked unit within the other side, or of a healer's patient within its own,
+    or `NO_TARGET`."""
     flight: Int[Array, " u"]
     """Loops until a delayed hit lands: a missile, a lance or the second hit of an attack."""
     flight_target: Int[Array, " u"]
@@ -47,6 +48,11 @@ class Units(NamedTuple):
     """Points of health and shields lost so far; regeneration is not subtracted."""
     healed: Float[Array, " u"]
     """Points of health and shields regenerated so far."""
+    kind: Int[Array, " u"] | None = None
+    """Type of every unit where teams are drawn for every episode, an index of the battle's types;
+    None where teams are fixed."""
+    energy: Float[Array, " u"] | None = None
+    """Energy of healers; None where there are none."""
 
 
 class Orders(NamedTuple):
@@ -57,7 +63,7 @@ class Orders(NamedTuple):
     y: Float[Array, " u"]
     """Destination of `MOVE` and `ATTACK_MOVE`."""
     target: Int[Array, " u"]
-    """Target of `ATTACK`, an index within the other side."""
+    """Target of `ATTACK`, an index within the other side; a healer's within its own."""
 
 
 BySide = tuple[Array, Array]

@@ -22,11 +22,16 @@ def select_targets(
     """The targets of all units in this loop."""
     n, alive, radius = battle.num_allies, units.hp > 0, battle.stats.radius
     gap = distance - (radius[:, None] + radius[None])
+    can_attack = battle.attackable
+    if can_attack is not None:
+        gap = jnp.where(can_attack, gap, jnp.inf)
     gaps, opponents_alive = battle.between_sides(gap), (alive[n:], alive[:n])
     automatic = _automatic_targets(battle, units, gaps, opponents_alive)
     ordered = (units.windup > 0) | (orders.kind != ATTACK_MOVE)
     indices = jnp.where(ordered, units.target, automatic)
     mask = target_masks(battle, indices)
+    if can_attack is not None:
+        mask = mask[0] & can_attack[:n, n:], mask[1] & can_attack[n:, :n]
     exists = _any_target(mask, opponents_alive)
     return Targets(jnp.where(exists, indices, NO_TARGET), mask, exists, at_target(mask, gaps))
 
@@ -37,6 +42,7 @@ def _automatic_targets(
     """Keep a target that can be hit, or chase it within the leash until another can be hit.
 
     Without one, take the nearest opponent within the scan range, or else answer a call for help.
+    SMACv2's map orders idle enemies to attack the nearest ally, which they do until it is dead.
     """
     stats, n, leash = battle.stats, battle.num_allies, battle.rules.leash
     targets = []
@@ -44,12 +50,14 @@ def _automatic_targets(
     for side, gap, alive in zip(sides, gaps, opponents_alive, strict=True):
         old, scan = units.target[side], stats.scan_range[side]
         if battle.map.goal is None:
-            scan = np.full_like(scan, 2.0 * MAP_SIZE)
+            scan = 2.0 * MAP_SIZE
         reachable = jnp.where(alive[None], gap, jnp.inf)
         is_old = old[:, None] == np.arange(gap.shape[1])
         held, nearest = jnp.where(is_old, reachable, jnp.inf).min(1), reachable.min(1)
         keep = held <= stats.weapon_range[side] + stats.range_slop[side]
         keep = keep | (held <= leash) & (nearest > stats.weapon_range[side])
+        if battle.map.teams is not None:
+            keep = jnp.isfinite(held)
         new = jnp.where(nearest <= scan, reachable.argmin(1).astype(jnp.int32), units.answer[side])
         targets.append(jnp.where(keep, old, new))
     return jnp.concatenate(targets)
@@ -69,7 +77,7 @@ def answer_calls(battle: Battle, units: Units, distance: Float[Array, "u u"]) ->
 
 def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
     """Target indices as one-hot masks `(a, v)` and `(v, a)`."""
-    n, count = battle.num_allies, len(battle.units)
+    n, count = battle.num_allies, battle.num_units
     return (
         target[:n, None] == np.arange(count - n)[None],
         target[n:, None] == np.arange(n)[None],
