@@ -107,8 +107,8 @@ def help_targets(rules: Rules, gap: float) -> list[int]:
     arena.put(cooldown=[0.0, 99.0, 99.0])
     order = orders(kinds, [(0.0, 0.0), away, away], [0, -1, -1])
     for _ in range(3):  # the shot lands in the second step
-        units = arena.run(order, 8)[-1]
-    return [int(target) for target in units.target[1:]]
+        arena.run(order, 8)
+    return [int(target) for target in arena.units.target[1:]]
 
 
 def test_calls_for_help() -> None:
