@@ -87,21 +87,21 @@ def overlap_depth(fight: Battle, units: Units) -> Any:
     return jnp.where(solid & alive[:, None] & alive[None], depth, 0.0)
 
 
-class Film(NamedTuple):
+class Positions(NamedTuple):
     """Positions of all units after every loop, `(loops, u)`."""
 
     x: Any
     y: Any
 
 
-def film(fight: Battle, start: Units, orders: Orders, seconds: float) -> Film:
+def simulate(fight: Battle, start: Units, orders: Orders, seconds: float) -> Positions:
     """Simulate units under constant orders; nobody dies."""
     shape = round(seconds * LOOPS_PER_SECOND), len(fight.units)
     noise = jax.random.uniform(jax.random.key(0), shape, minval=-1.0, maxval=1.0)
 
-    def loop(units: Units, noise: Any) -> tuple[Units, Film]:
+    def loop(units: Units, noise: Any) -> tuple[Units, Positions]:
         units = simulate_loop(fight, units, orders, noise)._replace(hp=start.hp)
-        return units, Film(units.x, units.y)
+        return units, Positions(units.x, units.y)
 
     run = jax.jit(lambda units: jax.lax.scan(loop, apply_orders(fight, units, orders), noise)[1])
     return jax.tree.map(np.asarray, run(start))
@@ -143,7 +143,7 @@ def ring(inner: str, outer: str, count: int, attacking: bool, angle: float) -> f
     around = MIDDLE + 0.99 * reach * np.stack([np.cos(turn), np.sin(turn)], 1)
     away = MIDDLE + 10.0 * np.array([np.cos(angle), np.sin(angle)])
     orders = orders_of(fight, (MOVE, away), (ATTACK_MOVE if attacking else STOP, MIDDLE))
-    seen = film(fight, placed(fight, [MIDDLE, *around]), orders, 3.0)
+    seen = simulate(fight, placed(fight, [MIDDLE, *around]), orders, 3.0)
     return float(np.hypot(seen.x[-1, 0] - MIDDLE[0], seen.y[-1, 0] - MIDDLE[1]))
 
 
@@ -160,7 +160,7 @@ def passed_gate(closed: bool, kind: int, seconds: float) -> np.ndarray:
     dead = (np.arange(len(fight.units)) < fight.num_allies) & ~standing
     units = units._replace(hp=jnp.where(dead, 0.0, units.hp))
     orders = orders_of(fight, (STOP, BEHIND_GATE), (kind, BEHIND_GATE))
-    seen = film(fight, units, orders, seconds)
+    seen = simulate(fight, units, orders, seconds)
     return (seen.y[:, fight.num_allies :] < 12.0).sum(1)
 
 
@@ -168,7 +168,7 @@ def up_the_ramps(seconds: float) -> np.ndarray:
     """(loops,): how many of 64 zerglings have reached the high ground of `2c_vs_64zg`."""
     fight = battle_on("2c_vs_64zg")
     orders = orders_of(fight, (STOP, MIDDLE), (ATTACK_MOVE, MIDDLE))
-    seen = film(fight, placed(fight, fight.initial_positions), orders, seconds)
+    seen = simulate(fight, placed(fight, fight.initial_positions), orders, seconds)
     return (seen.y[:, 2:] > 13.5).sum(1)
 
 
@@ -176,7 +176,7 @@ def attackers_around(count: int, seconds: float) -> np.ndarray:
     """(loops,): how many zerglings reach a standing zealot that they approach from one side."""
     fight = facing(UnitGroup("zealot", 1, (16.0, 16.0)), UnitGroup("zergling", count, (24.0, 16.0)))
     orders = orders_of(fight, (STOP, MIDDLE), (ATTACK_MOVE, MIDDLE))
-    seen = film(fight, placed(fight, fight.initial_positions), orders, seconds)
+    seen = simulate(fight, placed(fight, fight.initial_positions), orders, seconds)
     far = np.hypot(seen.x[:, 1:] - seen.x[:, :1], seen.y[:, 1:] - seen.y[:, :1])
     return (far <= 0.5 + 0.375 + 0.1 + 1e-3).sum(1)
 
@@ -185,7 +185,7 @@ def crossing(unit: str, count: int, seconds: float) -> np.ndarray:
     """(loops,): how many units of two teams that walk through each other are on the other side."""
     fight = facing(UnitGroup(unit, count, (10.0, 16.0)), UnitGroup(unit, count, (22.0, 16.0)))
     orders = orders_of(fight, (MOVE, (26.0, 16.0)), (MOVE, (6.0, 16.0)))
-    seen = film(fight, placed(fight, fight.initial_positions), orders, seconds)
+    seen = simulate(fight, placed(fight, fight.initial_positions), orders, seconds)
     return (seen.x[:, :count] > 20).sum(1) + (seen.x[:, count:] < 12).sum(1)
 
 

@@ -32,13 +32,13 @@ def test_a_closed_gate_holds(kind: int) -> None:
 
 
 def test_an_open_gate_lets_a_team_pass() -> None:
-    """24 zerglings walk through the gate of `corridor` within 16 seconds."""
-    assert passed_gate(closed=False, kind=MOVE, seconds=16.0)[-1] == 24
+    """24 zerglings walk through the gate of `corridor` within 20 seconds."""
+    assert passed_gate(closed=False, kind=MOVE, seconds=20.0)[-1] == 24
 
 
 def test_a_crowd_gets_up_the_ramps() -> None:
-    """64 zerglings reach the high ground within 16 seconds."""
-    assert up_the_ramps(16.0)[-1] == 64
+    """64 zerglings reach the high ground within 22 seconds."""
+    assert up_the_ramps(22.0)[-1] == 64
 
 
 def test_teams_pass_each_other() -> None:
@@ -51,8 +51,8 @@ def test_attackers_surround_their_target() -> None:
     assert attackers_around(6, 8.0)[-1] == 6
 
 
-BATTLES = {"3s5z": (60, 0.01), "corridor": (60, 0.01), "bane_vs_bane": (24, 0.1),
-           "2c_vs_64zg": (60, 0.25)}  # fmt: skip
+BATTLES = {"3s5z": (60, 0.05), "corridor": (60, 0.05), "bane_vs_bane": (24, 0.1),
+           "2c_vs_64zg": (60, 0.1)}  # fmt: skip
 """Steps, and the largest share of touching pairs that overlap by more than a tenth."""
 
 

@@ -1,5 +1,6 @@
 """Collisions: units walk around each other, are pushed apart, and stay out of walls."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -99,9 +100,13 @@ def _free_step(
     `dx` and `dy` lead to the other units and are divided by the room up to them.
     """
     step_x, step_y = steps
-    # 4 where there is room for a quarter of the step, 1/4 where there is room for four.
-    directions = zip(step_x, step_y, strict=True)
-    block = jnp.stack([(x[:, None] * dx + y[:, None] * dy).max(1) for x, y in directions])
+    # 4 where there is room for a quarter of the step, 1/4 where there is room for four. All maxima
+    # in one reduction, so that the pairs are read once.
+    pairs = tuple(x[:, None] * dx + y[:, None] * dy for x, y in zip(*steps, strict=True))
+    zeros = (np.float32(0),) * len(pairs)
+    block = jnp.stack(
+        jax.lax.reduce(pairs, zeros, lambda *two: tuple(map(jnp.maximum, *two)), (1,))
+    )
     pace = 1.0 / jnp.maximum(block, 1.0)
     chosen = (value * pace).argmax(0)
     pace = jnp.where(chosen == np.arange(len(TURNS))[:, None], pace, 0.0)
