@@ -42,6 +42,7 @@ def test_soak(campaign: Campaign, task: str, tmp_path: Path) -> None:
         assert process.wait(120) in (0, 130, 143)
     finally:
         process.kill()
+        process.wait()
     early, late = (_medians(part) for part in (found[20:40], found[60:]))
     assert {name: growth for name, growth, most in _growths(early, late) if growth > most} == {}
     newest = RunDirectory(out).newest()

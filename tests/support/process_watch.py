@@ -1,5 +1,6 @@
 """What a process uses: memory, open files, threads, children; and the size of its folder. Linux."""
 
+import itertools
 import os
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ def usage(process: int, folder: Path) -> Usage:
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines()
     )
-    sizes = [_size(path) for path in folder.rglob("*") if not {*GROWING} & {*path.parts}]
+    sizes = [_size(path) for path in _entries(folder) if not {*GROWING} & {*path.parts}]
     return Usage(
         int(status["RssAnon"].split()[0]) / 1024,
         len(os.listdir(f"/proc/{process}/fd")),
@@ -36,6 +37,11 @@ def usage(process: int, folder: Path) -> Usage:
         sum(sizes) / 2**20,
         len(sizes),
     )
+
+
+def _entries(folder: Path) -> list[Path]:
+    """Everything inside a folder. Unlike a glob, `os.walk` passes over folders that vanish."""
+    return [Path(place, name) for place, *both in os.walk(folder) for name in itertools.chain(*both)]
 
 
 def _size(path: Path) -> int:

@@ -138,7 +138,7 @@ def test_attacks_are_drawn() -> None:
     assert sparks(env, change(shot, 4, since_hit=99.0)) == 0  # another unit was hit
 
     env, state = initial("3s5z")
-    assert sparks(env, state) == 0 < sparks(env, change(state, 0, flight=3, flight_target=2))
+    assert sparks(env, state) == 0 < sparks(env, change(state, 0, flight=3, last_target=2))
 
     env, state = initial("bane_vs_bane")
     x, y = float(state.units.x[0]), float(state.units.y[0])

@@ -80,8 +80,8 @@ class BattleScene:
         ordered[:n] = np.where(attack >= 0, attack, NO_TARGET)
         target = np.where(units.target != NO_TARGET, units.target, ordered)
         in_flight = self.battle.delayed & (units.windup == 0)
-        in_flight &= units.flight_target != NO_TARGET
-        target = np.where(in_flight, units.flight_target, target)
+        in_flight &= units.last_target != NO_TARGET
+        target = np.where(in_flight, units.last_target, target)
         others = self.allied != (self.stats.heal > 0)  # whether it targets enemies, n and later
         return np.where(target == NO_TARGET, NO_TARGET, target + np.where(others, n, 0))
 

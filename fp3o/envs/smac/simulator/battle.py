@@ -194,7 +194,7 @@ class Battle:
         return Units(
             x, y, jnp.asarray(stats.hp), jnp.asarray(stats.shield), jnp.zeros(count), zero, none,
             zero, none, jnp.zeros((count, 4)), jnp.full(count, SHIELD_DELAY * LOOPS_PER_SECOND),
-            jnp.zeros(count, bool), zero, none, none, jnp.zeros(count), jnp.zeros(count),
+            jnp.zeros(count, bool), zero, none, jnp.zeros(count), jnp.zeros(count),
             self.drawn, jnp.full(count, INITIAL_ENERGY) if self.heals else None,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
-from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.state import BySide, Units
 from fp3o.envs.smac.simulator.stats import delayed_types
 from fp3o.envs.smac.simulator.targeting import at_target, target_masks
 from fp3o.envs.smac.terrain import MAP_SIZE
@@ -43,7 +43,7 @@ def resolve_hits(
 ) -> Units:
     """Apply all hits of this loop: damage, deaths, explosions, regeneration."""
     stats, alive = battle.stats, units.hp > 0
-    damage, count, attacker = _received(battle, units, hits, mask, distance)
+    damage, count = _received(battle, units, hits, mask, distance)
     units = _launch(battle, units, hits, mask, distance)
     hp, shield = apply_damage(units.hp, units.shield, damage, count, stats.armour)
     hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
@@ -51,10 +51,7 @@ def resolve_hits(
     exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
     taken = units.damage_taken + (units.hp - hp) + (units.shield - shield)
     units = units._replace(hp=hp, shield=shield, damage_taken=taken)
-    units = units._replace(since_hit=since_hit, exploding=exploding)
-    if battle.rules.help:
-        units = units._replace(attacker=jnp.maximum(units.attacker, attacker))
-    return regenerate(stats, units)
+    return regenerate(stats, units._replace(since_hit=since_hit, exploding=exploding))
 
 
 class Received(NamedTuple):
@@ -63,27 +60,25 @@ class Received(NamedTuple):
     damage: Float[Array, " u"]
     hits: Int[Array, " u"]
     """Number of hits."""
-    attacker: Int[Array, " u"]
-    """One of the attackers, an index within the other side, or `NO_TARGET`."""
 
 
 def _received(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Received:
-    """Damage, hits and attackers of every unit, from all weapons together."""
+    """Damage and hits of every unit, from all weapons together."""
     stats, types, alive = battle.stats, battle.type_stats, units.hp > 0
     # Missiles of dead units still fly, but dead units deliver no second hit.
     lands = (units.flight == 1) & (alive | ~(stats.second_hit > 0))
     direct = hits & ~(stats.missile_speed > 0) & ~(stats.lance > 0) & ~(stats.blast > 0)
     received = [_hits_on_targets(battle, direct, mask)]
     if delayed_types(types).any():
-        later = target_masks(battle, units.flight_target)
+        later = target_masks(battle, units.last_target)
         received.append(_hits_on_targets(battle, lands & ~(stats.lance > 0), later))
     if types.lance.any():
         received.append(_lance_hits(battle, units, lands))
     if types.blast.any():
         explodes = units.exploding | (hits & (stats.blast > 0))
         received.append(_explosion_hits(battle, explodes, distance))
-    damage, count, attacker = zip(*received, strict=True)
-    return Received(reduce(jnp.add, damage), reduce(jnp.add, count), reduce(jnp.maximum, attacker))
+    damage, count = zip(*received, strict=True)
+    return Received(reduce(jnp.add, damage), reduce(jnp.add, count))
 
 
 def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Units:
@@ -97,8 +92,8 @@ def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: A
     if battle.type_stats.lance.any():
         line = jnp.where(launched[:, None], _lance_lines(battle, units, mask), units.lance_line)
         units = units._replace(lance_line=line)
-    target = jnp.where(launched, units.target, units.flight_target)
-    return units._replace(flight=flight, flight_target=target)
+    last_target = jnp.where(hits, units.target, units.last_target)
+    return units._replace(flight=flight, last_target=last_target)
 
 
 def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> Received:
@@ -110,20 +105,17 @@ def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> Received:
         (slice(n, None), slice(0, n), mask[1]),
     ):
         hit = targets & hits[side, None]
-        index = np.arange(hit.shape[0], dtype=np.int32)[:, None]
-        attacker = jnp.where(hit, index, NO_TARGET).max(0)
         damage = jnp.where(hit, battle.damage[side, other], 0.0).sum(0)
-        received.append((damage, hit.sum(0), attacker))
+        received.append((damage, hit.sum(0)))
     return Received(*(jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True)))
 
 
 def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> Received:
-    """Explosions hit all opponents within their radius. Nobody is left to be attacked for it."""
+    """Explosions hit all opponents within their radius."""
     stats = battle.stats
     inside = distance - stats.radius[None] <= stats.blast[:, None]
     hit = explodes[:, None] & battle.opponents & inside
-    nobody = jnp.full(battle.num_units, NO_TARGET, jnp.int32)
-    return Received(jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0), nobody)
+    return Received(jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0))
 
 
 def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 4"]:
@@ -141,7 +133,7 @@ def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 
 
 def _lance_hits(battle: Battle, units: Units, lands: Array) -> Received:
     """Lances hit every opponent on their line twice, at the height of their target only."""
-    stats, n, lancers = battle.stats, battle.num_allies, battle.lancers
+    stats, lancers = battle.stats, battle.lancers
     x, y, along_x, along_y = units.lance_line[lancers].T[..., None]
     half_width = stats.lance_half_width[lancers, None]
     off_x, off_y = units.x - x, units.y - y
@@ -154,9 +146,7 @@ def _lance_hits(battle: Battle, units: Units, lands: Array) -> Received:
         near = near & (jnp.abs(above) < 1.0)
     burns = lands[lancers] & (stats.lance[lancers] > 0)
     hit = burns[:, None] & battle.opponents[lancers] & near
-    index = (lancers - n * (lancers >= n)).astype(np.int32)[:, None]
-    damage = 2 * jnp.where(hit, battle.damage[lancers], 0.0).sum(0)
-    return Received(damage, 2 * hit.sum(0), jnp.where(hit, index, NO_TARGET).max(0))
+    return Received(2 * jnp.where(hit, battle.damage[lancers], 0.0).sum(0), 2 * hit.sum(0))
 
 
 def height_at(heights: np.ndarray, x: Array, y: Array) -> Array:

@@ -30,8 +30,8 @@ class Units(NamedTuple):
     or `NO_TARGET`."""
     flight: Int[Array, " u"]
     """Loops until a delayed hit lands: a missile, a lance or the second hit of an attack."""
-    flight_target: Int[Array, " u"]
-    """Target of the delayed hit."""
+    last_target: Int[Array, " u"]
+    """Target of the last attack, on which a delayed hit lands."""
     lance_line: Float[Array, "u 4"]
     """Line that a lance burns: its midpoint and its direction."""
     since_hit: Float[Array, " u"]
@@ -40,10 +40,8 @@ class Units(NamedTuple):
     """Died in the last loop and explodes in this one."""
     backswing: Int[Array, " u"]
     """Loops for which it still stands after a hit."""
-    attacker: Int[Array, " u"]
-    """Index, within the other side, of a unit that has hit it in this step, or `NO_TARGET`."""
     answer: Int[Array, " u"]
-    """Target that it takes if it has none: who attacked it or an ally nearby in the last step."""
+    """Target that it takes if it has none: who hit it or an ally nearby in the last step."""
     damage_taken: Float[Array, " u"]
     """Points of health and shields lost so far; regeneration is not subtracted."""
     healed: Float[Array, " u"]

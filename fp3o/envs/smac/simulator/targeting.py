@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
+    LOOPS_PER_STEP,
     NO_TARGET,
     BySide,
     Orders,
@@ -64,15 +65,21 @@ def _automatic_targets(
 
 
 def answer_calls(battle: Battle, units: Units, distance: Float[Array, "u u"]) -> Units:
-    """Who attacked a unit or an ally nearby in the last step is its target if it has no other."""
-    n, radius, call = battle.num_allies, battle.stats.radius, units.attacker
+    """Units without a target will attack the nearest opponent that has hit them or an ally nearby.
+
+    Hits of the last step count, and the last attack of every opponent.
+    """
+    n, radius, victim = battle.num_allies, battle.stats.radius, units.last_target
     hears = distance <= battle.rules.help + radius[:, None] + radius[None]
-    answers = [
-        jnp.where(hears[side, side], call[None, side], NO_TARGET).max(1)
-        for side in (slice(0, n), slice(n, None))
-    ]
-    none = jnp.full_like(call, NO_TARGET)
-    return units._replace(answer=jnp.concatenate(answers), attacker=none)
+    hit = units.since_hit < LOOPS_PER_STEP
+    struck = (units.hp > 0) & (units.cooldown > 0) & (units.flight == 0) & (victim != NO_TARGET)
+    answers = []
+    for side, other in ((slice(0, n), slice(n, None)), (slice(n, None), slice(0, n))):
+        calls = hears[side, side] & hit[side]
+        heard = calls[:, victim[other]] & struck[other]
+        nearest = jnp.where(heard, distance[side, other], jnp.inf).argmin(1).astype(jnp.int32)
+        answers.append(jnp.where(heard.any(1), nearest, NO_TARGET))
+    return units._replace(answer=jnp.concatenate(answers))
 
 
 def target_masks(battle: Battle, target: Int[Array, " u"]) -> BySide:
