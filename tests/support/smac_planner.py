@@ -14,7 +14,7 @@ from smac_tactics import DODGES, NUM_OPTIONS, SHOOT, option_actions
 
 from fp3o.envs.smac.env import SmacEnv, SmacState
 
-CANDIDATES, HORIZON, LATEST_CHANGE = 16, 12, 4
+CANDIDATES, HORIZON, LATEST_CHANGE = 32, 12, 6
 """Number of plans tried per step, their length in steps, and the latest step of their change."""
 MUTATION, LARGE_MUTATION, LARGE_SHARE = 0.3, 0.5, 0.25
 """Probabilities that an option of the last plan is replaced, and the share of large mutations."""
@@ -128,7 +128,7 @@ class Planner:
 
     def _over(self, state: SmacState) -> np.ndarray:
         """(b,): whether a side is dead."""
-        n, alive = self.env.battle.num_allies, state.units.hp > 0
+        n, alive = self.env.battle.num_allies, np.asarray(state.units.hp) > 0
         return ~(alive[:, :n].any(1) & alive[:, n:].any(1))
 
 

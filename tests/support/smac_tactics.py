@@ -62,7 +62,7 @@ def option_actions(env: SmacEnv, state: SmacState) -> Int[Array, "a o"]:
     runs = [*_circle(env, now), _flee(env, now)]
     straight = [jnp.where(now.moves[:, i], FIRST_MOVE + i, shoot) for i in range(4)]
     careful = [jnp.where(chased, run, shoot) for run in runs]
-    to_centre = _middle(env)[0] - now.position
+    to_centre = jnp.asarray(_middle(env)[0]) - now.position
     waits = (units.cooldown[:n] > READY) & (jnp.linalg.norm(to_centre, axis=1) > GATHERED)
     gather = jnp.where(waits, _walk(now, _along(to_centre)), shoot)
     actions = jnp.stack([shoot, gather, *careful, *runs, *straight], 1)
