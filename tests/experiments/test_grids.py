@@ -70,6 +70,18 @@ def test_the_tables_of_the_paper_are_complete() -> None:
     assert paper_results.PAPER_MEBIBYTES["mamujoco/HalfCheetah-6x1", "full", "MAPPO"] == 967
 
 
+def test_the_table_of_battles_has_more_maps_on_an_accelerator() -> None:
+    """All eight maps of the paper and four more tasks, by settings for many environments."""
+    cells = [*find_experiment("smac-table").cells("gpu")]
+    sharings = {cell.task: set[str]() for cell in cells}
+    for cell in cells:
+        sharings[cell.task].add(cell.sharing)
+    assert len(cells) == 6 * 3 * 3 + 6 * 3
+    assert [*map(len, sharings.values())] == [3] * 6 + [1] * 6
+    assert {cell.config.learner.num_envs for cell in cells} == {256}
+    assert {cell.config.final_episodes for cell in cells} == {1000}
+
+
 def test_scales_change_the_configuration() -> None:
     paper, gpu = (cell_config("smac/3s5z", "partial", scale, "happo") for scale in ("paper", "gpu"))
     assert (paper.learner.num_envs, gpu.learner.num_envs) == (8, 256)

@@ -41,7 +41,8 @@ def usage(process: int, folder: Path) -> Usage:
 
 def _entries(folder: Path) -> list[Path]:
     """Everything inside a folder. Unlike a glob, `os.walk` passes over folders that vanish."""
-    return [Path(place, name) for place, *both in os.walk(folder) for name in itertools.chain(*both)]
+    found = os.walk(folder)
+    return [Path(place, name) for place, *names in found for name in itertools.chain(*names)]
 
 
 def _size(path: Path) -> int:

@@ -28,7 +28,7 @@ LAPTOP: Mapping[str, Mapping[str, Any]] = {
 """Settings changed at the scale `laptop`, per family of tasks."""
 
 GPU: Mapping[str, Mapping[str, Any]] = {"mamujoco": {"steps": 2_000_000, "eval_episodes": 8}}
-"""Settings changed at the scale `gpu`, per family; SMAC tasks have presets for it."""
+"""Settings changed at the scale `gpu`, per family; battles have presets for it."""
 
 ABLATION_TASKS: Mapping[Scale, tuple[str, ...]] = {
     "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"),
@@ -47,7 +47,7 @@ def cell_config(
 ) -> RunConfig:
     """The configuration of a task at a scale, with some settings changed."""
     family = task.split("/")[0]
-    kind = "many" if family == "smac" and scale != "paper" else "paper"
+    kind = "many" if family in ("smac", "smacv2") and scale != "paper" else "paper"
     presets = RunConfig.from_preset(task).task_info.presets
     preset = next((name for name in (f"{kind}-{sharing}", kind) if name in presets), None)
     chosen: dict[str, Any] = {}

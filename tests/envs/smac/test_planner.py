@@ -28,7 +28,7 @@ def test_hydralisks_defeat_more_zealots() -> None:
 
 
 def test_zealots_of_a_wrong_speed_are_not_defeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the test above would fail. 3.15 is their speed per second of the game's fastest setting."""
+    """So the test above would fail: 3.15 cells is their speed in a second of a faster clock."""
     zealot = UNIT_TYPES["zealot"]
     monkeypatch.setitem(UNIT_TYPES, "zealot", replace(zealot, speed=1.4 * zealot.speed))
     monkeypatch.setattr("fp3o.envs.smac.env.battle_on", battle_on.__wrapped__)  # not the cached one
