@@ -11,7 +11,7 @@ from fp3o.envs.smac.maps import Map, UnitGroup
 from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.loop import apply_orders, simulate_loop
-from fp3o.envs.smac.simulator.state import NO_TARGET, STOP, Orders, Units
+from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, STOP, Orders, Units
 
 MIDDLE = 16.0
 
@@ -61,3 +61,12 @@ def hits(seen: list[Units], unit: int) -> list[tuple[int, float]]:
     left = [float(u.hp[unit] + u.shield[unit]) for u in seen]
     losses = -np.diff(left)
     return [(i, round(float(loss), 3)) for i, loss in enumerate(losses) if loss > 0.1]
+
+
+def attack_moves(fight: Battle) -> Orders:
+    """Both sides attack-move to the initial positions of the other."""
+    n, count = fight.num_allies, len(fight.units)
+    positions = fight.initial_positions
+    goals = np.where((np.arange(count) < n)[:, None], positions[n:].mean(0), positions[:n].mean(0))
+    x, y = jnp.asarray(goals.T, jnp.float32)
+    return Orders(jnp.full(count, ATTACK_MOVE), x, y, jnp.full(count, NO_TARGET))

@@ -90,18 +90,15 @@ def nearest_cells(free: np.ndarray) -> np.ndarray:
 
 
 def clearance(free: np.ndarray) -> np.ndarray:
-    """(3, s, s): distance to the nearest wall, negative inside walls, and the direction from it."""
+    """(s, s, 3): distance to the nearest wall, negative inside walls, and the direction from it."""
     count = MAP_SIZE * CLEARANCE_SAMPLES
     middle = (np.arange(count) + 0.5) / CLEARANCE_SAMPLES
     points = np.stack(np.meshgrid(middle, middle, indexing="ij"), -1).reshape(-1, 2)
     outside, inside = (_nearest(points, cells) for cells in (~free, free))
     distance = np.where(outside[0] > 0, outside[0], -inside[0])
     direction = np.where((outside[0] > 0)[:, None], outside[1], -inside[1])
-    return (
-        np.concatenate([distance[:, None], direction], 1)
-        .T.reshape(3, count, count)
-        .astype(np.float32)
-    )
+    rows = np.concatenate([distance[:, None], direction], 1)
+    return rows.reshape(count, count, 3).astype(np.float32)
 
 
 def _nearest(points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

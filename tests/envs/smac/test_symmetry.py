@@ -6,24 +6,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
+from smac_arena import attack_moves
 
 from fp3o.envs.smac.maps import MAPS, unit_names
-from fp3o.envs.smac.simulator.battle import Battle, battle_on
+from fp3o.envs.smac.simulator.battle import battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
 from fp3o.envs.smac.simulator.random_start import draw_units
 from fp3o.envs.smac.simulator.state import ATTACK_MOVE, NO_TARGET, Orders
-
-
-def attack_moves(fight: Battle) -> Orders:
-    """Both sides attack-move to the initial positions of the other."""
-    n, count = fight.num_allies, len(fight.units)
-    positions = fight.initial_positions
-    goals = np.where((np.arange(count) < n)[:, None], positions[n:].mean(0), positions[:n].mean(0))
-    x, y = jnp.asarray(goals.T, jnp.float32)
-    return Orders(jnp.full(count, ATTACK_MOVE), x, y, jnp.full(count, NO_TARGET))
-
 
 SYMMETRIC = {
     "3m": (256, 40),

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from fp3o.envs.smac.maps import Map, find_map, formation, unit_names
 from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
-from fp3o.envs.smac.simulator.state import NO_TARGET, BySide, Units
+from fp3o.envs.smac.simulator.state import NO_TARGET, Units
 from fp3o.envs.smac.simulator.stats import UnitStats, bonus_damage, delayed_types, unit_stats
 from fp3o.envs.smac.terrain import RAMP, Terrain, clearance, terrain
 from fp3o.envs.smac.units import (
@@ -100,6 +100,12 @@ class Battle:
         """The statistics of every unit."""
         return UnitStats(*map(self.by_unit, self.type_stats))
 
+    @property
+    def sides(self) -> tuple[tuple[slice, slice], ...]:
+        """Units of either side, and their opponents."""
+        allies, enemies = slice(0, self.num_allies), slice(self.num_allies, self.num_units)
+        return (allies, enemies), (enemies, allies)
+
     @cached_property
     def opponents(self) -> np.ndarray:
         """(u, u): whether two units are on different sides."""
@@ -149,12 +155,11 @@ class Battle:
         """Whether there can be units that heal allies."""
         return bool(self.type_stats.heal.any())
 
-    @cached_property
-    def lancers(self) -> np.ndarray:
-        """Indices of the units that may have a lance: of all units, if types are drawn."""
-        lance = self.type_stats.lance > 0
-        always = isinstance(self.kinds, np.ndarray)
-        return np.flatnonzero(lance[self.kinds]) if always else np.arange(self.num_units)
+    def units_with(self, table: np.ndarray) -> np.ndarray:
+        """Indices of the units for which a statistic of types may be above 0."""
+        if isinstance(self.kinds, np.ndarray):
+            return np.flatnonzero(table[self.kinds] > 0)
+        return np.arange(self.num_units)
 
     @cached_property
     def terrain(self) -> Terrain:
@@ -162,11 +167,12 @@ class Battle:
         return terrain(self.map.terrain)
 
     @cached_property
-    def walls(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Clearance for walking units, and for those that step over cliffs if there are any."""
-        over_cliffs = self.type_stats.walks_cliffs.any()
-        low = clearance(self.terrain.walkable)
-        return low, clearance(self.terrain.over_cliffs) if over_cliffs else None
+    def walls(self) -> np.ndarray:
+        """(l, s, s, 3): clearance for walking units, and for those that step over cliffs if any."""
+        layers = [clearance(self.terrain.walkable)]
+        if self.type_stats.walks_cliffs.any():
+            layers.append(clearance(self.terrain.over_cliffs))
+        return np.stack(layers)
 
     @cached_property
     def heights(self) -> np.ndarray | None:
@@ -197,11 +203,6 @@ class Battle:
             jnp.zeros(count, bool), zero, none, jnp.zeros(count), jnp.zeros(count),
             self.drawn, jnp.full(count, INITIAL_ENERGY) if self.heals else None,
         )  # fmt: skip
-
-    def between_sides(self, pairs: Array) -> BySide:
-        """The entries of a `(u, u)` array that relate opponents: `(a, v)` and `(v, a)`."""
-        n = self.num_allies
-        return pairs[:n, n:], pairs[n:, :n]
 
 
 @cache

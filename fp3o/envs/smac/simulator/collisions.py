@@ -1,13 +1,18 @@
 """Collisions: units walk around each other, are pushed apart, and stay out of walls."""
 
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.state import Geometry, Units
-from fp3o.envs.smac.terrain import CLEARANCE_SAMPLES, MAP_SIZE
+from fp3o.envs.smac.simulator.geometry import inverse_length, length, on_cpu
+from fp3o.envs.smac.simulator.state import Units
+from fp3o.envs.smac.terrain import CLEARANCE_SAMPLES
 
 STANDING_MOBILITY = 0.05
 """How easily a standing unit is pushed by its own side, relative to a walking one."""
@@ -23,17 +28,16 @@ TURNS = np.radians(np.array([0, 45, 90, 130, -60], np.float32))
 side on which it passes others. That side never changes: a unit that chose anew in every loop would
 walk to and fro behind a row of others. Beyond 120 degrees, to get out from between two of them."""
 
+PREFERENCE = np.array([1.0, 0.8, 0.6, 0.4, 0.3], np.float32)
+"""Value of a step in each of these directions; the free part of a step counts."""
+
 DEVIATION = 0.02
 """Largest random step sideways, as a share of the step. In mirrored formations many distances are
 equal; so chance decides which unit is nearest, not the order of the units."""
 
-PREFERENCE = np.array([1.0, 0.8, 0.6, 0.4, 0.3], np.float32)
-"""Value of a step in each of these directions; the free part of a step counts."""
-
 
 def avoid_others(
     battle: Battle,
-    geometry: Geometry,
     units: Units,
     step: tuple[Array, Array],
     motion: tuple[Array, Array, Array],
@@ -45,38 +49,29 @@ def avoid_others(
     nevertheless are pushed apart; a standing one yields little to its own side, and not to
     opponents.
     """
-    stats, (dx, dy, distance, inverse), (alive, walks, arrives) = battle.stats, geometry, motion
-    # The indices break ties between units at exactly the same position.
-    index = np.arange(battle.num_units, dtype=np.float32)
-    dx = dx + 1e-4 * (index[None] - index[:, None])
-    high = stats.walks_cliffs  # units that step over cliffs also step over the others
-    solid = ((high[:, None] == high[None]) & (index[:, None] != index[None])).astype(np.float32)
-    touch = stats.separation[:, None] + stats.separation[None]
-    near = solid * inverse
-
-    # Of the room between two walking units, each takes half.
-    weight = jnp.where(alive, jnp.where(walks, 2.0, 1.0), 0.0)
-    closeness = near * weight / jnp.maximum(distance - SOLID * touch, 1e-4)
+    alive, walks, arrives = motion
     aside = DEVIATION * noise
     step = step[0] - aside * step[1], step[1] + aside * step[0]
     step = jnp.where(walks, step[0], 0.0), jnp.where(walks, step[1], 0.0)
-    steps, kept = _possible_steps(battle, units, step)
-    # Units that have arrived go straight or stop; otherwise all would press towards one point.
-    value = jnp.where(arrives, np.eye(1, len(TURNS)).T, PREFERENCE[:, None] * kept)
-    step_x, step_y = _free_step(closeness * dx, closeness * dy, steps, value)
-
-    mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (stats.speed > 0)  # not buildings
-    if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
-    share = jnp.where(walks[:, None], if_walking, if_standing * ~battle.opponents)
-    force = share * jnp.maximum(touch - distance, 0.0) * near
+    options = _options(battle, units, step, arrives)
+    mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (battle.stats.speed > 0)  # not buildings
+    *blocks, push_x, push_y = _effects_of_others(battle, units, options, (alive, walks, mobility))
+    step_x, step_y = _free_step(options, jnp.stack(blocks))
     yields = RELAXATION * mobility * alive
-    return step_x - yields * (force * dx).sum(1), step_y - yields * (force * dy).sum(1)
+    return step_x - yields * push_x, step_y - yields * push_y
 
 
-def _possible_steps(
-    battle: Battle, units: Units, step: tuple[Array, Array]
-) -> tuple[tuple[Array, Array], Array]:
-    """Steps in all directions `(k, u)` as walls allow them, and the share that is left of each.
+class Options(NamedTuple):
+    """Steps that units can make, one in each direction."""
+
+    x: Float[Array, "k u"]
+    y: Float[Array, "k u"]
+    value: Float[Array, "k u"]
+    """What a step is worth if nobody is in the way."""
+
+
+def _options(battle: Battle, units: Units, step: tuple[Array, Array], arrives: Array) -> Options:
+    """Steps in all directions, as far as walls allow them.
 
     Where a wall leaves no room on the side on which a unit passes others, it passes on the other.
     """
@@ -89,28 +84,74 @@ def _possible_steps(
     inside = jnp.maximum(-(x * away_x + y * away_y) - jnp.maximum(room - size, 0.0), 0.0)
     free_x, free_y = x + inside * away_x, y + inside * away_y
     kept = (free_x * x + free_y * y) / jnp.maximum(x * x + y * y, 1e-9)
-    return (free_x, free_y), kept
+    # Units that have arrived go straight or stop; otherwise all would press towards one point.
+    value = jnp.where(arrives, np.eye(1, len(TURNS)).T, PREFERENCE[:, None] * kept)
+    return Options(free_x, free_y, value)
 
 
-def _free_step(
-    dx: Array, dy: Array, steps: tuple[Array, Array], value: Array
-) -> tuple[Array, Array]:
-    """The step with the highest value, as far as nobody is in the way.
+def _effects_of_others(
+    battle: Battle,
+    units: Units,
+    options: Options,
+    motion: tuple[Array, Array, Array],
+) -> tuple[Array, ...]:
+    """How much the others block each of the possible steps, and where they push.
 
-    `dx` and `dy` lead to the other units and are divided by the room up to them.
+    A step is blocked by 4 where there is room for a quarter of it, by 1/4 where there is room for
+    four.
     """
-    step_x, step_y = steps
-    # 4 where there is room for a quarter of the step, 1/4 where there is room for four. All maxima
-    # in one reduction, so that the pairs are read once.
-    pairs = tuple(x[:, None] * dx + y[:, None] * dy for x, y in zip(*steps, strict=True))
-    zeros = (np.float32(0),) * len(pairs)
-    block = jnp.stack(
-        jax.lax.reduce(pairs, zeros, lambda *two: tuple(map(jnp.maximum, *two)), (1,))
-    )
-    pace = 1.0 / jnp.maximum(block, 1.0)
-    chosen = (value * pace).argmax(0)
-    pace = jnp.where(chosen == np.arange(len(TURNS))[:, None], pace, 0.0)
-    return (pace * step_x).sum(0), (pace * step_y).sum(0)
+    stats, (alive, walks, mobility) = battle.stats, motion
+    # Pairs are in the order of memory in which a reduction over the others is fast.
+    axis = 1 if on_cpu() else 0
+    own, other = (lambda v, k=k: jnp.expand_dims(v, k) for k in (axis, 1 - axis))
+    index = np.arange(battle.num_units, dtype=np.float32)
+    dx, dy = other(units.x) - own(units.x), other(units.y) - own(units.y)
+    distance, inverse = length(dx, dy), inverse_length(dx, dy)
+    dx = dx + 1e-4 * (other(index) - own(index))  # breaks ties between equal positions
+    high = stats.walks_cliffs  # units that step over cliffs also step over the others
+    near = jnp.where((own(high) == other(high)) & (own(index) != other(index)), inverse, 0.0)
+    touch = own(stats.separation) + other(stats.separation)
+
+    # Of the room between two walking units, each takes half.
+    weight = jnp.where(alive, jnp.where(walks, 2.0, 1.0), 0.0)
+    closeness = near * other(weight) / jnp.maximum(distance - SOLID * touch, 1e-4)
+    steps = zip(options.x, options.y, strict=True)
+    blocks = [closeness * (own(x) * dx + own(y) * dy) for x, y in steps]
+    if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
+    share = jnp.where(own(walks), other(if_walking), other(if_standing) * ~battle.opponents)
+    force = share * jnp.maximum(touch - distance, 0.0) * near
+    return _maxima_and_sums(blocks, [force * dx, force * dy], axis)
+
+
+def _maxima_and_sums(blocks: list[Array], forces: list[Array], axis: int) -> tuple[Array, ...]:
+    """Maxima, at least 0, and sums of square arrays along an axis, in one pass over all pairs.
+
+    Columns in parts of less than 32 rows, which XLA reduces in a plain loop on GPUs, computing the
+    pairs in it instead of storing them.
+    """
+    count, pairs = len(blocks[0]), (*blocks, *forces)
+    if axis == 0:
+        size = max(size for size in range(1, 32) if count % size == 0)
+        pairs = tuple(pair.reshape(count // size, size, count) for pair in pairs)
+
+    def combine(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
+        both, split = [*zip(one, other, strict=True)], len(blocks)
+        return *(jnp.maximum(*pair) for pair in both[:split]), *(a + b for a, b in both[split:])
+
+    found = jax.lax.reduce(pairs, (np.float32(0),) * len(pairs), combine, (1,))
+    return reduce(combine, zip(*found, strict=True)) if axis == 0 else tuple(found)
+
+
+def _free_step(options: Options, block: Float[Array, "k u"]) -> tuple[Array, Array]:
+    """The step with the highest value, as far as nobody is in the way."""
+    free = 1.0 / jnp.maximum(block, 1.0)
+    candidates = free * options.value, free * options.x, free * options.y
+
+    def better(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(jnp.where(other[0] > one[0], b, a) for a, b in zip(one, other, strict=True))
+
+    _, x, y = jax.lax.reduce(candidates, (np.float32(0),) * 3, better, (0,))
+    return x, y
 
 
 def keep_inside(battle: Battle, x: Array, y: Array) -> tuple[Array, Array]:
@@ -134,12 +175,10 @@ def nearest_wall(battle: Battle, x: Array, y: Array) -> tuple[Array, Array, Arra
         rooms = jnp.stack([x - left, right - x, y - bottom, top - y])
         away = jnp.asarray([(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)])[rooms.argmin(0)]
         return rooms.min(0), away[:, 0], away[:, 1]
-    low, high = battle.walls
-    i, j = (
-        jnp.clip((p * CLEARANCE_SAMPLES).astype(int), 0, MAP_SIZE * CLEARANCE_SAMPLES - 1)
-        for p in (x, y)
-    )
-    wall = jnp.asarray(low)[:, i, j]
-    if high is not None:
-        wall = jnp.where(battle.stats.walks_cliffs.astype(bool), jnp.asarray(high)[:, i, j], wall)
-    return wall[0], wall[1], wall[2]
+    layers, size, *_ = battle.walls.shape
+    i, j = (jnp.clip((p * CLEARANCE_SAMPLES).astype(int), 0, size - 1) for p in (x, y))
+    row = i * size + j
+    if layers > 1:
+        row = row + battle.stats.walks_cliffs.astype(np.int32) * size**2
+    rows = jnp.asarray(battle.walls.reshape(-1, 3)).at[row].get(mode="promise_in_bounds")
+    return rows[:, 0], rows[:, 1], rows[:, 2]

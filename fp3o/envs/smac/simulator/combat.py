@@ -9,9 +9,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
-from fp3o.envs.smac.simulator.state import BySide, Units
+from fp3o.envs.smac.simulator.geometry import inverse_length, length
+from fp3o.envs.smac.simulator.state import Targets, Units
 from fp3o.envs.smac.simulator.stats import delayed_types
-from fp3o.envs.smac.simulator.targeting import at_target, target_masks
 from fp3o.envs.smac.terrain import MAP_SIZE
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, PERIOD_NOISE
 
@@ -38,13 +38,11 @@ def update_attacks(
     return units, hits
 
 
-def resolve_hits(
-    battle: Battle, units: Units, hits: Array, mask: BySide, distance: Float[Array, "u u"]
-) -> Units:
+def resolve_hits(battle: Battle, units: Units, hits: Array, targets: Targets) -> Units:
     """Apply all hits of this loop: damage, deaths, explosions, regeneration."""
     stats, alive = battle.stats, units.hp > 0
-    damage, count = _received(battle, units, hits, mask, distance)
-    units = _launch(battle, units, hits, mask, distance)
+    damage, count = _received(battle, units, hits, targets)
+    units = _launch(battle, units, hits, targets)
     hp, shield = apply_damage(units.hp, units.shield, damage, count, stats.armour)
     hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
     since_hit = jnp.where((damage > 0) & alive, 0.0, units.since_hit + 1)
@@ -62,78 +60,70 @@ class Received(NamedTuple):
     """Number of hits."""
 
 
-def _received(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Received:
+def _received(battle: Battle, units: Units, hits: Array, targets: Targets) -> Received:
     """Damage and hits of every unit, from all weapons together."""
     stats, types, alive = battle.stats, battle.type_stats, units.hp > 0
     # Missiles of dead units still fly, but dead units deliver no second hit.
     lands = (units.flight == 1) & (alive | ~(stats.second_hit > 0))
     direct = hits & ~(stats.missile_speed > 0) & ~(stats.lance > 0) & ~(stats.blast > 0)
-    received = [_hits_on_targets(battle, direct, mask)]
+    received = [_hits_on_targets(battle, direct, targets.indices)]
     if delayed_types(types).any():
-        later = target_masks(battle, units.last_target)
-        received.append(_hits_on_targets(battle, lands & ~(stats.lance > 0), later))
+        later = lands & ~(stats.lance > 0)
+        received.append(_hits_on_targets(battle, later, units.last_target))
     if types.lance.any():
         received.append(_lance_hits(battle, units, lands))
     if types.blast.any():
         explodes = units.exploding | (hits & (stats.blast > 0))
-        received.append(_explosion_hits(battle, explodes, distance))
+        received.append(_explosion_hits(battle, units, explodes))
     damage, count = zip(*received, strict=True)
     return Received(reduce(jnp.add, damage), reduce(jnp.add, count))
 
 
-def _launch(battle: Battle, units: Units, hits: Array, mask: BySide, distance: Array) -> Units:
+def _launch(battle: Battle, units: Units, hits: Array, targets: Targets) -> Units:
     """Launch missiles, lances and second hits, and advance those in flight."""
     stats, launched = battle.stats, hits & battle.delayed
-    away, flies = at_target(mask, battle.between_sides(distance)), stats.missile_speed > 0
+    flies = stats.missile_speed > 0
     wait = jnp.maximum(stats.second_hit, stats.lance)
-    time = jnp.where(flies, away / jnp.where(flies, stats.missile_speed, 1), wait)
+    time = jnp.where(flies, targets.distance / jnp.where(flies, stats.missile_speed, 1), wait)
     left = jnp.maximum(units.flight - 1, 0)
     flight = jnp.where(launched, jnp.maximum(jnp.round(time), 1), left).astype(jnp.int32)
     if battle.type_stats.lance.any():
-        line = jnp.where(launched[:, None], _lance_lines(battle, units, mask), units.lance_line)
+        line = jnp.where(launched[:, None], _lance_lines(units, targets), units.lance_line)
         units = units._replace(lance_line=line)
     last_target = jnp.where(hits, units.target, units.last_target)
     return units._replace(flight=flight, last_target=last_target)
 
 
-def _hits_on_targets(battle: Battle, hits: Array, mask: BySide) -> Received:
+def _hits_on_targets(battle: Battle, hits: Array, indices: Int[Array, " u"]) -> Received:
     """What every unit receives from attacks on one target."""
-    n = battle.num_allies
     received = []
-    for side, other, targets in (
-        (slice(0, n), slice(n, None), mask[0]),
-        (slice(n, None), slice(0, n), mask[1]),
-    ):
-        hit = targets & hits[side, None]
+    for side, other in battle.sides:
+        is_target = indices[side, None] == np.arange(other.stop - other.start)
+        hit = hits[side, None] & is_target
         damage = jnp.where(hit, battle.damage[side, other], 0.0).sum(0)
         received.append((damage, hit.sum(0)))
     return Received(*(jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True)))
 
 
-def _explosion_hits(battle: Battle, explodes: Array, distance: Array) -> Received:
+def _explosion_hits(battle: Battle, units: Units, explodes: Array) -> Received:
     """Explosions hit all opponents within their radius."""
-    stats = battle.stats
-    inside = distance - stats.radius[None] <= stats.blast[:, None]
-    hit = explodes[:, None] & battle.opponents & inside
-    return Received(jnp.where(hit, battle.damage, 0.0).sum(0), hit.sum(0))
+    bombs, stats = battle.units_with(battle.type_stats.blast), battle.stats
+    dx, dy = units.x - units.x[bombs, None], units.y - units.y[bombs, None]
+    inside = length(dx, dy) - stats.radius <= stats.blast[bombs, None]
+    hit = explodes[bombs, None] & battle.opponents[bombs] & inside
+    return Received(jnp.where(hit, battle.damage[bombs], 0.0).sum(0), hit.sum(0))
 
 
-def _lance_lines(battle: Battle, units: Units, mask: BySide) -> Float[Array, "u 4"]:
+def _lance_lines(units: Units, targets: Targets) -> Float[Array, "u 4"]:
     """The lines that lances launched now will burn: across the shot, at its target."""
-    n = battle.num_allies
-    position = lambda p: at_target(  # noqa: E731
-        mask, (jnp.broadcast_to(p[None, n:], (n, len(p) - n)),
-               jnp.broadcast_to(p[None, :n], (len(p) - n, n)))
-    )  # fmt: skip
-    x, y = position(units.x), position(units.y)
-    to_x, to_y = x - units.x, y - units.y
-    length = jnp.maximum(jnp.sqrt(to_x * to_x + to_y * to_y), 1e-6)
-    return jnp.stack([x, y, -to_y / length, to_x / length], -1)
+    to_x, to_y = targets.x - units.x, targets.y - units.y
+    inverse = inverse_length(to_x, to_y)
+    return jnp.stack([targets.x, targets.y, -to_y * inverse, to_x * inverse], -1)
 
 
 def _lance_hits(battle: Battle, units: Units, lands: Array) -> Received:
     """Lances hit every opponent on their line twice, at the height of their target only."""
-    stats, lancers = battle.stats, battle.lancers
+    stats, lancers = battle.stats, battle.units_with(battle.type_stats.lance)
     x, y, along_x, along_y = units.lance_line[lancers].T[..., None]
     half_width = stats.lance_half_width[lancers, None]
     off_x, off_y = units.x - x, units.y - y

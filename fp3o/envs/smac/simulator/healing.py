@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.geometry import Geometry
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
     MOVE,
     NO_TARGET,
-    Geometry,
     Orders,
     Units,
 )

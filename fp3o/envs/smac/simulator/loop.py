@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.collisions import avoid_others, keep_inside
 from fp3o.envs.smac.simulator.combat import resolve_hits, update_attacks
+from fp3o.envs.smac.simulator.geometry import on_cpu, pairwise
 from fp3o.envs.smac.simulator.healing import follow_patients, heal, select_patients
 from fp3o.envs.smac.simulator.movement import desired_step, near_destination
 from fp3o.envs.smac.simulator.state import (
@@ -15,7 +16,6 @@ from fp3o.envs.smac.simulator.state import (
     LOOPS_PER_STEP,
     MOVE,
     NO_TARGET,
-    Geometry,
     Orders,
     Units,
 )
@@ -31,7 +31,8 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
     def loop(units: Units, noise: Array) -> tuple[Units, None]:
         return simulate_loop(battle, units, orders, noise), None
 
-    return jax.lax.scan(loop, units, noise)[0]
+    # Accelerators copy part of the state at every turn; on CPUs longer programs are slower.
+    return jax.lax.scan(loop, units, noise, unroll=1 if on_cpu() else 2)[0]
 
 
 def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:
@@ -61,36 +62,26 @@ def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:
     )
 
 
-def pairwise(units: Units) -> Geometry:
-    """Relative positions of all pairs of units."""
-    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
-    square = dx * dx + dy * dy
-    inverse = jax.lax.rsqrt(jnp.maximum(square, 1e-6))  # cheaper than a root and a division
-    return Geometry(dx, dy, square * inverse, inverse)
-
-
 def simulate_loop(battle: Battle, units: Units, orders: Orders, noise: Float[Array, " u"]) -> Units:
     """Simulate one game loop, a sixteenth of a second; `noise` is drawn from [-1, 1]."""
     alive = units.hp > 0
-    geometry = pairwise(units)
-    targets = select_targets(battle, units, orders, geometry.distance)
+    targets = select_targets(battle, units, orders)
 
-    steps, patients = desired_step(battle, units, orders, targets, geometry), None
+    steps, patients = desired_step(battle, units, orders, targets), None
     if battle.heals:
+        geometry = pairwise(units)
         patients = select_patients(battle, units, orders, geometry.distance)
         steps = follow_patients(battle, patients, orders, geometry, steps)
     step_x, step_y, walks = steps
     walks = walks & (alive & (units.windup == 0) & (units.backswing == 0))
     idle = (orders.kind == ATTACK_MOVE) & ~targets.exists
     arrives = idle & near_destination(battle, units, orders)
-    moved_x, moved_y = avoid_others(
-        battle, geometry, units, (step_x, step_y), (alive, walks, arrives), noise
-    )
+    moved_x, moved_y = avoid_others(battle, units, (step_x, step_y), (alive, walks, arrives), noise)
     x, y = keep_inside(battle, units.x + moved_x, units.y + moved_y)
 
     units = units._replace(x=x, y=y, target=targets.indices)
     units, hits = update_attacks(battle, units, alive & targets.exists, targets.gap, noise)
-    units = resolve_hits(battle, units, hits, targets.mask, geometry.distance)
+    units = resolve_hits(battle, units, hits, targets)
     if patients is None:
         return units
     units = heal(battle, units, patients)

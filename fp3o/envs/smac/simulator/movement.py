@@ -5,8 +5,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.state import ATTACK_MOVE, MOVE, Geometry, Orders, Targets, Units
-from fp3o.envs.smac.simulator.targeting import at_target
+from fp3o.envs.smac.simulator.state import ATTACK_MOVE, MOVE, Orders, Targets, Units
 from fp3o.envs.smac.terrain import COMPASS, DIRECT, MAP_SIZE
 
 CROWD_AREA = 2.0
@@ -14,16 +13,13 @@ CROWD_AREA = 2.0
 
 
 def desired_step(
-    battle: Battle, units: Units, orders: Orders, targets: Targets, geometry: Geometry
+    battle: Battle, units: Units, orders: Orders, targets: Targets
 ) -> tuple[Array, Array, Array]:
     """Every unit's step of this loop if nothing blocks it, and whether it walks at all."""
     stats = battle.stats
-    to_x, to_y = (
-        at_target(targets.mask, battle.between_sides(part)) for part in (geometry.dx, geometry.dy)
-    )
     ordered = (orders.kind == MOVE) | ((orders.kind == ATTACK_MOVE) & ~targets.exists)
-    to_x = jnp.where(targets.exists, to_x, orders.x - units.x)
-    to_y = jnp.where(targets.exists, to_y, orders.y - units.y)
+    to_x = jnp.where(targets.exists, targets.x, orders.x) - units.x
+    to_y = jnp.where(targets.exists, targets.y, orders.y) - units.y
     walks = jnp.where(targets.exists, targets.gap > stats.weapon_range, ordered)
     if battle.terrain.routes is not None:
         to_x, to_y = _route_around_walls(battle, units, to_x, to_y)
@@ -44,10 +40,10 @@ def _route_around_walls(
     battle: Battle, units: Units, to_x: Array, to_y: Array
 ) -> tuple[Array, Array]:
     """The vector to the next cell of the shortest route, where no straight line leads there."""
-    routes = jnp.asarray(battle.terrain.routes)
+    routes = jnp.asarray(battle.terrain.routes).ravel()
     here = _cell(units.x) * MAP_SIZE + _cell(units.y)
     there = _cell(units.x + to_x) * MAP_SIZE + _cell(units.y + to_y)
-    direction = routes[here, there]
+    direction = routes.at[here * MAP_SIZE**2 + there].get(mode="promise_in_bounds")
     step = jnp.asarray(np.concatenate([COMPASS, [(0, 0)]]), jnp.float32)[direction]
     direct = (direction == DIRECT) | battle.stats.walks_cliffs.astype(bool)
     cell_x = jnp.floor(units.x) + 0.5 + step[:, 0] - units.x

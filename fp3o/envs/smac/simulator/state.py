@@ -64,29 +64,16 @@ class Orders(NamedTuple):
     """Target of `ATTACK`, an index within the other side; a healer's within its own."""
 
 
-BySide = tuple[Array, Array]
-"""A quantity per pair of opponents: from allies to enemies `(a, v)`, from enemies to allies."""
-
-
-class Geometry(NamedTuple):
-    """Relative positions of all pairs of units; entry `[i, j]` leads from `i` to `j`."""
-
-    dx: Float[Array, "u u"]
-    dy: Float[Array, "u u"]
-    distance: Float[Array, "u u"]
-    """From centre to centre."""
-    inverse: Float[Array, "u u"]
-    """1 / distance, at most 1,000."""
-
-
 class Targets(NamedTuple):
-    """The targets of all units in a loop."""
+    """The targets of all units in a loop. Without one, positions and distances have no meaning."""
 
     indices: Int[Array, " u"]
     """Index within the other side, or `NO_TARGET`."""
-    mask: BySide
-    """The same as one-hot masks."""
     exists: Bool[Array, " u"]
     """Whether the unit has a living target."""
+    x: Float[Array, " u"]
+    y: Float[Array, " u"]
+    distance: Float[Array, " u"]
+    """From centre to centre."""
     gap: Float[Array, " u"]
-    """Distance from edge to edge to the target."""
+    """Distance from edge to edge."""

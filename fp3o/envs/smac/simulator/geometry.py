@@ -1,0 +1,62 @@
+"""Distances between units."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.state import Units
+
+
+class Geometry(NamedTuple):
+    """Relative positions of all pairs of units; entry `[i, j]` leads from `i` to `j`."""
+
+    dx: Float[Array, "u u"]
+    dy: Float[Array, "u u"]
+    distance: Float[Array, "u u"]
+    """From centre to centre."""
+
+
+def pairwise(units: Units) -> Geometry:
+    """Relative positions of all pairs of units."""
+    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
+    return Geometry(dx, dy, length(dx, dy))
+
+
+def length(dx: Array, dy: Array) -> Array:
+    """Lengths of vectors."""
+    return (dx * dx + dy * dy) * inverse_length(dx, dy)
+
+
+def inverse_length(dx: Array, dy: Array) -> Array:
+    """1 / length of vectors, at most 1,000; cheaper than a root and a division."""
+    return jax.lax.rsqrt(jnp.maximum(dx * dx + dy * dy, 1e-6))
+
+
+def of_targets(battle: Battle, indices: Int[Array, " u"], *values: Any) -> list[Array]:
+    """Values of the opponents with these indices within the other side; any for `NO_TARGET`.
+
+    CPUs look for them by masks, which takes vector instructions; a gather does not. On accelerators
+    a gather is part of another kernel, where masks take several.
+    """
+    if not on_cpu():
+        unit = opponents_at(battle, indices)
+        return [jnp.asarray(v).at[unit].get(mode="promise_in_bounds") for v in values]
+    masks = [(indices[side, None] == np.arange(other.stop - other.start), other)
+             for side, other in battle.sides]  # fmt: skip
+    found = [[jnp.where(mask, v[None, other], 0).sum(1) for mask, other in masks] for v in values]
+    return [jnp.concatenate(parts) for parts in found]
+
+
+def opponents_at(battle: Battle, indices: Int[Array, " u"]) -> Int[Array, " u"]:
+    """Indices among all units from those within the other side; any for `NO_TARGET`."""
+    first = np.where(np.arange(battle.num_units) < battle.num_allies, battle.num_allies, 0)
+    return jnp.maximum(indices, 0) + first
+
+
+def on_cpu() -> bool:
+    """Whether programs are compiled for a CPU."""
+    return jax.default_backend() == "cpu"
