@@ -129,7 +129,7 @@ class Planner:
     def _over(self, state: SmacState) -> np.ndarray:
         """(b,): whether a side is dead."""
         n, alive = self.env.battle.num_allies, np.asarray(state.units.hp) > 0
-        return ~(alive[:, :n].any(1) & alive[:, n:].any(1))
+        return np.array([not (x[:n].any() and x[n:].any()) for x in alive])
 
 
 def _spread(state: SmacState) -> SmacState:
