@@ -140,7 +140,7 @@ def test_bytes_from_workers(campaign: Campaign) -> None:
             os.close(ours)
             if not closed:
                 os.close(theirs)
-        assert time.monotonic() - started < 1 and len(reader._pending) <= LARGEST_MESSAGE
+        assert time.monotonic() - started < 10 and len(reader._pending) <= LARGEST_MESSAGE
         assert closed or ending != "crashed" or b'"crashed"' in b"".join(parts)
         campaign.count(ending)
 

@@ -64,7 +64,7 @@ def table_rows(rules: Rules) -> list[list[str]]:
     ("rules", "follows", "answers", "waits"),
     [
         (Rules(), lambda gap, distance: distance >= 1, True, [8, 12]),
-        (Rules(leash=5.1), lambda gap, distance: distance >= 1 and gap < 5, False, [8, 12]),
+        (Rules(leash=5.1), lambda gap, distance: distance >= 1 and gap < 5, True, [8, 12]),
         (BEFORE, lambda gap, distance: (gap, distance) == (4.5, 5), False, [2, 5]),
     ],
 )
@@ -73,7 +73,7 @@ def test_tables_in_the_simulator(
 ) -> None:
     """What the page says of results: where the zealot follows, who answers, how long units wait.
 
-    A zealot that answers a shot from 5.4 cells away does not pursue it with a shorter leash.
+    A zealot that is shot at from 5.4 cells away answers with a shorter leash too, while hits last.
     """
     rows = table_rows(rules)
     passes = [row for row in rows if row[2:3] in (["stands"], ["shoots"])]
