@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from optimised import optimised_jit
 
 from fp3o.envs.smac.env import smac_env
 from fp3o.envs.smac.maps import Map, UnitGroup
@@ -67,7 +68,7 @@ def overlaps_in_battles(name: str, battles: int, steps: int) -> tuple[Overlaps, 
     def battle(key: Any) -> Any:
         return jax.lax.scan(step, env.reset(key), jax.random.split(key, steps))[1]
 
-    found = jax.jit(jax.vmap(battle))(jax.random.split(jax.random.key(0), battles))
+    found = optimised_jit(jax.vmap(battle))(jax.random.split(jax.random.key(0), battles))
     beyond, deepest, alive = (np.asarray(x) for x in found)
     beyond, deepest = beyond.sum((0, 1, 2)) / 2, deepest.max((0, 1, 2))
     one, other = (
@@ -103,7 +104,9 @@ def simulate(fight: Battle, start: Units, orders: Orders, seconds: float) -> Pos
         units = simulate_loop(fight, units, orders, noise)._replace(hp=start.hp)
         return units, Positions(units.x, units.y)
 
-    run = jax.jit(lambda units: jax.lax.scan(loop, apply_orders(fight, units, orders), noise)[1])
+    run = optimised_jit(
+        lambda units: jax.lax.scan(loop, apply_orders(fight, units, orders), noise)[1]
+    )
     return jax.tree.map(np.asarray, run(start))
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from optimised import optimised_jit
 from smac_tactics import DODGES, NUM_OPTIONS, SHOOT, option_actions
 
 from fp3o.envs.smac.env import SmacEnv, SmacState
@@ -76,7 +77,7 @@ class Planner:
     def __init__(self, env: SmacEnv, battles: int, seed: int):
         self.env, self.battles = env, battles
         self._rng, self._key = np.random.default_rng(seed), jax.random.key(seed)
-        self._advance = jax.jit(self._simulate)
+        self._advance = optimised_jit(self._simulate)
 
     def play(self, max_steps: int) -> list[SmacState]:
         """The states of the battles, which end when a side is dead or after `max_steps`."""

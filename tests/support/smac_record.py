@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import smac_plain as plain
+from optimised import optimised_jit
 from smac_openings import FREE, Opening, compared_env, endings, initial, on_the_edge, scattered
 
 from fp3o.envs.api import Observation
@@ -59,7 +60,7 @@ def record(name: str) -> Record:
     forced[:, 0] = [np.broadcast_to(opening.first, n) for opening in openings]
     batch = jax.tree.map(lambda *x: np.stack(x), *[opening.state for opening in openings])
     keys = jax.random.split(jax.random.key(3), forced.shape[:2])
-    found = jax.jit(jax.vmap(simulate))(batch, jnp.asarray(forced), keys)
+    found = optimised_jit(jax.vmap(simulate))(batch, jnp.asarray(forced), keys)
     states, observations, *ends = jax.tree.map(np.asarray, found)
     return Record(states, dict(zip(LAYOUTS, observations, strict=True)), *ends)
 

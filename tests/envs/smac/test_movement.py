@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optimised import optimised_jit
 from smac_arena import facing
 
 from fp3o.envs.smac.env import SmacEnv, SmacState, smac_env
@@ -108,7 +109,7 @@ def wander(env: SmacEnv, envs: int, steps: int) -> Violations:
         fresh = Violations(jnp.zeros((count, count), int), zero, zero, zero, zero)
         return jax.lax.scan(step, (env.reset(key), fresh), jax.random.split(key, steps))[0][1]
 
-    return jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), envs))
+    return optimised_jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), envs))
 
 
 def check(seen: Violations) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from optimised import optimised_jit
 from smac_arena import attack_moves
 
 from fp3o.envs.smac.maps import MAPS, unit_names
@@ -51,7 +52,7 @@ def test_equal_teams_are_equal(name: str) -> None:
         units, _ = jax.lax.scan(step, fight.initial_units(), jax.random.split(key, steps))
         return (units.hp[:n] > 0).any(), (units.hp[n:] > 0).any()
 
-    ours, theirs = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), battles))
+    ours, theirs = optimised_jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), battles))
     won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     assert won + lost > battles / 8
     assert abs(won - lost) < 3.3 * math.sqrt(won + lost)
@@ -72,7 +73,7 @@ def test_reflected_teams_are_equal(name: str) -> None:
         fighters = (units.hp > 0) & (fight.of(units).stats.heal == 0)
         return mirrored & fighters[:5].any(), mirrored & fighters[5:].any()
 
-    ours, theirs = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), 512))
+    ours, theirs = optimised_jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), 512))
     won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     assert won + lost > 100
     assert abs(won - lost) < 3.3 * math.sqrt(won + lost)
