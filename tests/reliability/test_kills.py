@@ -63,7 +63,7 @@ def _length(out: Path) -> int:
 def test_kills(campaign: Campaign, tmp_path: Path) -> None:
     """Runs that are killed again and again end as an untouched one, bit for bit."""
     rng, env = random.Random(campaign.seed), environment(tmp_path / "cache")
-    steps, left = 24 * 150, campaign.tries(0, 8, 200)
+    steps, left = 24 * 150, campaign.tries(0, 4, 200)
     whole = [sys.executable, "-m", "fp3o", *command(tmp_path / "whole", steps)]
     subprocess.run(whole, env=env, check=True)
     for number in itertools.count():

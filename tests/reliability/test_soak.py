@@ -29,7 +29,7 @@ ALLOWED = Usage(memory=12, files=0, threads=1, children=0, disk=0.1, entries=1)
 @not_small
 def test_soak(campaign: Campaign, task: str, tmp_path: Path) -> None:
     """Memory, open files, threads, child processes and disk stay flat."""
-    out, seconds = tmp_path / "run", campaign.tries(0, 150, 3600)
+    out, seconds = tmp_path / "run", campaign.tries(0, 80, 3600)
     words = [sys.executable, "-m", "fp3o", "train", *task.split(), "--out", str(out)]
     support = str(Path(__file__).parents[1] / "support")
     env = environment(tmp_path / "cache") | {"PYTHONPATH": f"{Path.cwd()}:{support}"}

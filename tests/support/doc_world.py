@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_commands import fewer, parse_command, replace
+from doc_commands import FewerIterations, fewer, parse_command, replace
 from doc_pages import Block, blocks, commands, page_id
 
 import fp3o
@@ -80,13 +80,14 @@ class World:
     """Runs the blocks of a page; without `complete` nothing expensive is done.
 
     Training on the command line is then checked up to the point where it would start, and nothing
-    is evaluated, rendered or plotted.
+    is evaluated, rendered or plotted. With `complete` the first training of a block takes place.
     """
 
     def __init__(self, page: Path, trained: Path, patch: pytest.MonkeyPatch, complete: bool):
         self.page, self.trained, self.complete = page, trained, complete
         self.names: dict[str, Any] = {"__name__": "__page__"}
         self.in_command = False
+        self.trained_in_block = False
         self._write_files()
         self._resolve, self._start = RunConfig.resolve, train_module.start_run
         self._continue = train_module.continue_run
@@ -139,7 +140,12 @@ class World:
         return self._resolve(shrink(config))
 
     def start_run(self, config: RunConfig, out: Any, display: Any, loggers: Any) -> fp3o.Run:
-        if self.complete or not (self.in_command or config.task == TASK):
+        if self.in_command:
+            trains = self.complete and not self.trained_in_block
+            self.trained_in_block = True
+        else:
+            trains = self.complete or config.task != TASK
+        if trains:
             return self._start(config, out, make_display("quiet"), ("none",), with_report=False)
         train_module.check_loggers([name for name in loggers if name not in ("wandb", "mlflow")])
         return fp3o.Run.load(self.copy(out if out is not None else train_module._free_path(config)))
@@ -188,6 +194,7 @@ class World:
 
     def run(self, block: Block) -> None:
         """Execute one block."""
+        self.trained_in_block = False
         if block.title:
             if "/" not in block.title:  # else a file of the package: see test_contributing.py
                 Path(block.title).write_text(block.code)
@@ -195,6 +202,7 @@ class World:
             tree = ast.parse("\n" * block.line + block.code)
             if not self.complete and self.page.stem in EXPENSIVE:
                 tree.body = [node for node in tree.body if isinstance(node, DEFINITIONS)]
+            tree = FewerIterations().visit(tree)
             exec(compile(tree, page_id(block.page), "exec"), self.names)
         elif block.language == "sh":
             for line in commands(block):
