@@ -38,7 +38,7 @@ test: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-slow: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 # The attacks on files, runs and processes at full length (hours); totals for docs/reliability.md.
 campaign: $(BIN)/.installed-dev
