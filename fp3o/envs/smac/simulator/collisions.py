@@ -127,11 +127,11 @@ def _maxima_and_sums(blocks: list[Array], forces: list[Array], axis: int) -> tup
     """Maxima, at least 0, and sums of square arrays along an axis, in one pass over all pairs.
 
     Columns in parts of less than 32 rows, which XLA reduces in a plain loop on GPUs, computing the
-    pairs in it instead of storing them.
+    pairs in it instead of storing them. A number of units without such a divisor is one part.
     """
     count, pairs = len(blocks[0]), (*blocks, *forces)
     if axis == 0:
-        size = max(size for size in range(1, 32) if count % size == 0)
+        size = max((size for size in range(8, 32) if count % size == 0), default=count)
         pairs = tuple(pair.reshape(count // size, size, count) for pair in pairs)
 
     def combine(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
