@@ -127,7 +127,7 @@ def replace_file(folder: Path, where: int) -> None:
         lambda: [path.unlink(), os.mkfifo(path)],
         lambda: [path.unlink(), path.mkdir()],
         lambda: path.rename(folder / NAMES[1]),
-        lambda: path.write_bytes(b""),
+        lambda: [path.unlink(), path.touch()],
         lambda: os.truncate(path, 2**33),
         lambda: (folder / "config.json").write_text("{}"),
         lambda: (folder / "policy").mkdir(),
