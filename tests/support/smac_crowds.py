@@ -26,6 +26,7 @@ from fp3o.envs.smac.simulator.state import (
     Orders,
     Units,
 )
+from fp3o.envs.smac.simulator.targeting import edge_gaps
 from fp3o.envs.smac.units import LOOPS_PER_SECOND, UNIT_TYPES
 
 DEPTHS = (0.0, 0.1, 0.25, 0.5)
@@ -184,6 +185,24 @@ def attackers_around(count: int, seconds: float) -> np.ndarray:
     return (far <= 0.5 + 0.375 + 0.1 + 1e-3).sum(1)
 
 
+def attackers_in_battles(battles: int, steps: int) -> np.ndarray:
+    """(steps,): zerglings in reach of the zealots on `corridor`, which attack the nearest, mean."""
+    env = smac_env("corridor", "smac")
+    team = {each.name: each for each in smac_baselines(env)}["nearest"]
+    sides, reach = env.battle.sides[1], env.battle.stats.weapon_range[env.battle.num_allies :]
+
+    def step(state: Any, key: Any) -> tuple[Any, Any]:
+        new = env.step(state, team.act(state, key), key)[0]
+        near = edge_gaps(env.battle, new.units, *sides).min(1) <= reach + 1e-3
+        return new, (near & (new.units.hp[sides[0]] > 0)).sum()
+
+    def battle(key: Any) -> Any:
+        return jax.lax.scan(step, env.reset(key), jax.random.split(key, steps))[1]
+
+    found = optimised_jit(jax.vmap(battle))(jax.random.split(jax.random.key(0), battles))
+    return np.asarray(found).mean(0)
+
+
 def crossing(unit: str, count: int, seconds: float) -> np.ndarray:
     """(loops,): how many units of two teams that walk through each other are on the other side."""
     fight = facing(UnitGroup(unit, count, (10.0, 16.0)), UnitGroup(unit, count, (22.0, 16.0)))
@@ -220,6 +239,7 @@ def main() -> None:
     for count in (6, 12, 24):
         seen = attackers_around(count, 12.0)
         print(f"{count} zerglings around a zealot: {seen[[4 * loops, 6 * loops, 8 * loops, -1]]}")
+    print(f"24 zerglings in reach of 6 zealots: {attackers_in_battles(16, 40).round(1)}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def _automatic_targets(battle: Battle, units: Units) -> Int[Array, " u"]:
     scan = stats.scan_range if battle.map.goal is not None else 2.0 * MAP_SIZE + stats.scan_range
     targets = []
     for side, other in battle.sides:
-        gaps = _gaps(battle, units, side, other)
+        gaps = edge_gaps(battle, units, side, other)
         nearest = gaps.min(1)
         keep = old.gap[side] <= (stats.weapon_range + stats.range_slop)[side]
         keep = keep | (old.gap[side] <= battle.rules.leash) & (nearest > stats.weapon_range[side])
@@ -45,7 +45,7 @@ def _automatic_targets(battle: Battle, units: Units) -> Int[Array, " u"]:
     return jnp.concatenate(targets)
 
 
-def _gaps(battle: Battle, units: Units, side: slice, other: slice) -> Float[Array, "s o"]:
+def edge_gaps(battle: Battle, units: Units, side: slice, other: slice) -> Float[Array, "s o"]:
     """Distances of a side to opponents, edge to edge, infinite to those it cannot attack."""
     radius, alive = battle.stats.radius, units.hp[other] > 0
     dx = units.x[None, other] - units.x[side, None]
