@@ -28,7 +28,7 @@ TURNS = np.radians(np.array([0, 45, 90, 130, -60], np.float32))
 side on which it passes others. That side never changes: a unit that chose anew in every loop would
 walk to and fro behind a row of others. Beyond 120 degrees, to get out from between two of them."""
 
-PREFERENCE = np.array([1.0, 0.8, 0.6, 0.4, 0.3], np.float32)
+PREFERENCE = np.array([1.0, 0.9, 0.8, 0.6, 0.5], np.float32)
 """Value of a step in each of these directions; the free part of a step counts."""
 
 DEVIATION = 0.02
