@@ -2,16 +2,24 @@
 
     python docs/results/collect.py experiments/*-laptop
 
-Copies the page, the figures and the report of every folder written by `fp3o experiment`. The index,
-`index.md`, is written from the `summary.json` of all experiments copied so far.
+Copies the page, the figures and the report of every folder written by `fp3o experiment`, and packs
+its runs without their weights: settings, results, and the rows of metrics with evaluations. The
+index, `index.md`, is written from the `summary.json` of all experiments copied so far.
 """
 
+import io
 import json
 import shutil
 import sys
+import tarfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
+
+RUNS = "runs.tar.xz"
+KEPT = ("config.json", "results.json", "timing.jsonl")
+"""Files of a run that are packed unchanged."""
 
 INDEX = """# Results
 
@@ -29,7 +37,12 @@ def add_experiment(folder: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     name = summary["name"]
     page = (folder / "results.md").read_text().replace("](figures/", f"]({name}/")
-    link = f"\n[Full report]({name}/report.html): interactive curves, settings, every run.\n"
+    link = (
+        f"\n[Full report]({name}/report.html): interactive curves, settings, every run. "
+        f"[Data]({name}/{RUNS}): all runs without their weights; unpack them into a folder, and "
+        f"`fp3o experiment {name} --scale {summary['scale']} --show --out FOLDER` writes this page "
+        "again.\n"
+    )
     head, _, rest = page.partition("\n\n")
     (HERE / f"{name}.md").write_text(f"{head}\n{link}\n{rest}")
     target = HERE / name
@@ -39,7 +52,28 @@ def add_experiment(folder: Path) -> None:
     for figure in {line.split(f"]({name}/")[1].split(")")[0] for line in lines}:
         shutil.copy(folder / "figures" / figure, target / figure)
     shutil.copy(folder / "report.html", target / "report.html")
+    pack_runs(folder, target / RUNS)
     (target / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+
+
+def pack_runs(folder: Path, target: Path) -> None:
+    """Write the finished runs of an experiment into an archive, without their weights."""
+    with tarfile.open(target, "w:xz") as archive:
+        for run in sorted(path.parent for path in folder.glob("*/results.json")):
+            rows = (run / "metrics.jsonl").read_text().splitlines()
+            curves = [_evaluation_row(row) for row in map(json.loads, rows) if "eval_return" in row]
+            texts = {name: (run / name).read_text() for name in KEPT if (run / name).exists()}
+            texts["metrics.jsonl"] = "".join(json.dumps(row) + "\n" for row in curves)
+            for name, text in texts.items():
+                entry = tarfile.TarInfo(f"{run.name}/{name}")
+                entry.size = len(data := text.encode())
+                archive.addfile(entry, io.BytesIO(data))
+
+
+def _evaluation_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of metrics without lists, in five digits."""
+    numbers = {name: x for name, x in row.items() if not isinstance(x, list | dict)}
+    return {name: float(f"{x:.5g}") if isinstance(x, float) else x for name, x in numbers.items()}
 
 
 def index_page() -> str:
