@@ -71,9 +71,9 @@ def pack_runs(folder: Path, target: Path) -> None:
 
 
 def _evaluation_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of metrics without lists, in five digits."""
+    """A row of metrics without lists, in seven digits."""
     numbers = {name: x for name, x in row.items() if not isinstance(x, list | dict)}
-    return {name: float(f"{x:.5g}") if isinstance(x, float) else x for name, x in numbers.items()}
+    return {name: float(f"{x:.7g}") if isinstance(x, float) else x for name, x in numbers.items()}
 
 
 def index_page() -> str:

@@ -1,6 +1,6 @@
 """Collisions: units walk around each other, are pushed apart, and stay out of walls."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -101,9 +101,7 @@ def _effects_of_others(
     four.
     """
     stats, (alive, walks, mobility) = battle.stats, motion
-    # Pairs are in the order of memory in which a reduction over the others is fast.
-    axis = 1 if on_cpu() else 0
-    own, other = (lambda v, k=k: jnp.expand_dims(v, k) for k in (axis, 1 - axis))
+    own, other, shape = _pairs(battle.num_units)
     index = np.arange(battle.num_units, dtype=np.float32)
     dx, dy = other(units.x) - own(units.x), other(units.y) - own(units.y)
     distance, inverse = length(dx, dy), inverse_length(dx, dy)
@@ -118,28 +116,36 @@ def _effects_of_others(
     steps = zip(options.x, options.y, strict=True)
     blocks = [closeness * (own(x) * dx + own(y) * dy) for x, y in steps]
     if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
-    share = jnp.where(own(walks), other(if_walking), other(if_standing) * ~battle.opponents)
+    own_side = ~battle.opponents.reshape(shape)
+    share = jnp.where(own(walks), other(if_walking), other(if_standing) * own_side)
     force = share * jnp.maximum(touch - distance, 0.0) * near
-    return _maxima_and_sums(blocks, [force * dx, force * dy], axis)
+    return _maxima_and_sums(blocks, [force * dx, force * dy])
 
 
-def _maxima_and_sums(blocks: list[Array], forces: list[Array], axis: int) -> tuple[Array, ...]:
-    """Maxima, at least 0, and sums of square arrays along an axis, in one pass over all pairs.
+def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
+    """How values of the units and of the others are arranged in arrays of all pairs, and its shape.
 
-    Columns in parts of less than 32 rows, which XLA reduces in a plain loop on GPUs, computing the
-    pairs in it instead of storing them. A number of units without such a divisor is one part.
+    The others are the second axis. On accelerators they are the first two, in parts of less than 32
+    which XLA reduces in a plain loop: pairs of this shape are computed in the loop, and not stored.
+    A number of units without such a divisor is one part.
     """
-    count, pairs = len(blocks[0]), (*blocks, *forces)
-    if axis == 0:
-        size = max((size for size in range(8, 32) if count % size == 0), default=count)
-        pairs = tuple(pair.reshape(count // size, size, count) for pair in pairs)
+    if on_cpu():
+        return (lambda v: v[:, None]), (lambda v: v[None]), (count, count)
+    size = max((size for size in range(8, 32) if count % size == 0), default=count)
+    parts = count // size
+    return (lambda v: v[None, None]), (lambda v: v.reshape(parts, size, 1)), (parts, size, count)
+
+
+def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> tuple[Array, ...]:
+    """Maxima of pairs, at least 0, and sums of pairs over the others, in one pass."""
 
     def combine(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
         both, split = [*zip(one, other, strict=True)], len(blocks)
         return *(jnp.maximum(*pair) for pair in both[:split]), *(a + b for a, b in both[split:])
 
+    pairs = (*blocks, *forces)
     found = jax.lax.reduce(pairs, (np.float32(0),) * len(pairs), combine, (1,))
-    return reduce(combine, zip(*found, strict=True)) if axis == 0 else tuple(found)
+    return tuple(found) if on_cpu() else reduce(combine, zip(*found, strict=True))
 
 
 def _free_step(options: Options, block: Float[Array, "k u"]) -> tuple[Array, Array]:
