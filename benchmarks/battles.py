@@ -31,8 +31,8 @@ CHUNK = 50
 """Steps per program call."""
 
 
-def random_actions(name: str, variant: str, num_envs: int, seconds: float) -> dict[str, Any]:
-    """Steps per second of random available actions."""
+def random_program(name: str, variant: str, num_envs: int) -> tuple[Any, Any]:
+    """A compiled chunk of steps with random available actions, and its first input."""
     env = make(f"smac/{name}", num_envs, variant=variant)
 
     def step(carry: Any, key: Any) -> tuple[Any, Any]:
@@ -45,9 +45,14 @@ def random_actions(name: str, variant: str, num_envs: int, seconds: float) -> di
     def chunk(carry: Any, key: Any) -> tuple[Any, Any]:
         return jax.lax.scan(step, carry, jax.random.split(key, CHUNK))
 
-    started = time.perf_counter()
     carry = jax.jit(env.reset)(jax.random.key(0))
-    run = chunk.lower(carry, jax.random.key(0)).compile()
+    return chunk.lower(carry, jax.random.key(0)).compile(), carry
+
+
+def random_actions(name: str, variant: str, num_envs: int, seconds: float) -> dict[str, Any]:
+    """Steps per second of random available actions."""
+    started = time.perf_counter()
+    run, carry = random_program(name, variant, num_envs)
     compiled = time.perf_counter() - started
     carry, _ = run(carry, jax.random.key(0))
     jax.block_until_ready(carry)
