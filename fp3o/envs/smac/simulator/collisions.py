@@ -56,7 +56,7 @@ def avoid_others(
     options = _options(battle, units, step, arrives)
     mobility = jnp.where(walks, 1.0, STANDING_MOBILITY) * (battle.stats.speed > 0)  # not buildings
     *blocks, push_x, push_y = _effects_of_others(battle, units, options, (alive, walks, mobility))
-    step_x, step_y = _free_step(options, jnp.stack(blocks))
+    step_x, step_y = _free_step(options, blocks)
     yields = RELAXATION * mobility * alive
     return step_x - yields * push_x, step_y - yields * push_y
 
@@ -148,15 +148,15 @@ def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> tuple[Array, .
     return tuple(found) if on_cpu() else reduce(combine, zip(*found, strict=True))
 
 
-def _free_step(options: Options, block: Float[Array, "k u"]) -> tuple[Array, Array]:
+def _free_step(options: Options, blocks: Sequence[Array]) -> tuple[Array, Array]:
     """The step with the highest value, as far as nobody is in the way."""
-    free = 1.0 / jnp.maximum(block, 1.0)
-    candidates = free * options.value, free * options.x, free * options.y
-
-    def better(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
-        return tuple(jnp.where(other[0] > one[0], b, a) for a, b in zip(one, other, strict=True))
-
-    _, x, y = jax.lax.reduce(candidates, (np.float32(0),) * 3, better, (0,))
+    value = x = y = jnp.zeros_like(blocks[0])
+    for k, block in enumerate(blocks):  # a reduction would be one more kernel
+        free = 1.0 / jnp.maximum(block, 1.0)
+        better = free * options.value[k] > value
+        value = jnp.where(better, free * options.value[k], value)
+        x = jnp.where(better, free * options.x[k], x)
+        y = jnp.where(better, free * options.y[k], y)
     return x, y
 
 
@@ -178,9 +178,10 @@ def nearest_wall(battle: Battle, x: Array, y: Array) -> tuple[Array, Array, Arra
     """Distance to the nearest wall, and the direction away from it."""
     if battle.terrain.rectangle is not None:
         left, right, bottom, top = battle.terrain.rectangle
-        rooms = jnp.stack([x - left, right - x, y - bottom, top - y])
-        away = jnp.asarray([(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)])[rooms.argmin(0)]
-        return rooms.min(0), away[:, 0], away[:, 1]
+        across, along = jnp.minimum(x - left, right - x), jnp.minimum(y - bottom, top - y)
+        away_x = jnp.where(across > along, 0.0, jnp.where(x - left <= right - x, 1.0, -1.0))
+        away_y = jnp.where(across <= along, 0.0, jnp.where(y - bottom <= top - y, 1.0, -1.0))
+        return jnp.minimum(across, along), away_x, away_y
     layers, size, *_ = battle.walls.shape
     i, j = (jnp.clip((p * CLEARANCE_SAMPLES).astype(int), 0, size - 1) for p in (x, y))
     row = i * size + j

@@ -44,11 +44,30 @@ def of_targets(battle: Battle, indices: Int[Array, " u"], *values: Any) -> list[
     """
     if not on_cpu():
         unit = opponents_at(battle, indices)
-        return [jnp.asarray(v).at[unit].get(mode="promise_in_bounds") for v in values]
+        return [_take(jnp.asarray(v), unit) for v in values]
     masks = [(indices[side, None] == np.arange(other.stop - other.start), other)
              for side, other in battle.sides]  # fmt: skip
     found = [[jnp.where(mask, v[None, other], 0).sum(1) for mask, other in masks] for v in values]
     return [jnp.concatenate(parts) for parts in found]
+
+
+@jax.custom_batching.custom_vmap
+def _take(values: Array, indices: Int[Array, " u"]) -> Array:
+    """Values at indices; of a batch by one gather from one long array.
+
+    The gather of a batch that `vmap` writes has pairs of indices, which take another kernel.
+    """
+    return values.at[indices].get(mode="promise_in_bounds")
+
+
+@_take.def_vmap
+def _take_batch(size: int, batched: Any, values: Array, indices: Array) -> tuple[Array, bool]:
+    values, indices = (
+        x if is_batch else jnp.broadcast_to(x, (size, *x.shape))
+        for x, is_batch in zip((values, indices), batched, strict=True)
+    )
+    first = jnp.arange(size, dtype=indices.dtype)[:, None] * values.shape[1]
+    return _take(values.reshape(-1), (indices + first).reshape(-1)).reshape(indices.shape), True
 
 
 def opponents_at(battle: Battle, indices: Int[Array, " u"]) -> Int[Array, " u"]:
