@@ -14,7 +14,7 @@ the game. Teams can also be drawn for every episode, as in SMACv2.
 | `observations` | `ObservationBuilder`: observations, states and action masks         |
 | `host_layout`  | the paper's observations in NumPy, for StarCraft II                 |
 | `maps`         | the published maps: teams and initial positions                     |
-| `rules`        | options of a battle: leash of targets, calls for help, backswing    |
+| `rules`        | options of a battle: targets, calls for help, backswing, healing     |
 | `random_teams` | tasks of SMACv2: races, team sizes, sizes of observations           |
 | `units`        | statistics of the unit types                                        |
 | `terrain`      | walkable cells, distances to walls, routes (`terrain_data`: levels) |

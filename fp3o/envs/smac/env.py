@@ -183,8 +183,8 @@ class SmacEnv(Env):
         return self.positive(lost + KILL_REWARD * (lived & ~lives).sum())
 
     def positive(self, reward: Float[Array, ""]) -> Float[Array, ""]:
-        """The reward where it is negative because enemies regenerate. As in SMAC, its size."""
-        return jnp.abs(reward)
+        """The reward where it is negative because enemies regenerate: in SMAC, its size."""
+        return jnp.abs(reward) if self.battle.rules.paid_healing else jnp.maximum(reward, 0.0)
 
 
 @cache

@@ -12,7 +12,10 @@ from fp3o.options import parse_options, write_options
 
 @dataclass(frozen=True)
 class Rules:
-    """How units behave that are not under a direct order. The defaults follow the game's data."""
+    """How units behave that are not under a direct order, and a quirk of SMAC's reward.
+
+    The defaults follow the game's data and SMAC.
+    """
 
     leash: float = 21.0
     """Cells, edge to edge, within which a unit on attack-move keeps a living target while it has
@@ -22,6 +25,8 @@ class Rules:
     is hit, and attacks the attacker; it answers hits on itself too. 0: nobody reacts to hits."""
     backswing: bool = True
     """Whether a unit that has struck stands until its backswing is over or a new order comes."""
+    paid_healing: bool = True
+    """Whether a step in which enemies heal more than they lose is rewarded as if they lost it."""
 
     @staticmethod
     def parse(variant: str) -> "tuple[str, Rules]":
@@ -48,6 +53,7 @@ _OPTIONS: Mapping[str, str] = {
     "leash": "a number of cells of at least 0",
     "help": "a number of cells of at least 0",
     "backswing": "true or false",
+    "paid_healing": "true or false",
 }
 """Allowed values of each option."""
 
@@ -60,7 +66,7 @@ def _shortest(value: Any) -> Any:
 def _check_option(variant: str, name: str, value: Any) -> None:
     if name not in _OPTIONS:
         raise SettingError(f"unknown option {name!r} in {variant!r}: {nearest(name, _OPTIONS)}")
-    if name == "backswing":
+    if isinstance(getattr(DEFAULT_RULES, name), bool):
         valid = isinstance(value, bool)
     else:
         number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -129,6 +129,18 @@ def test_endings_by_hand(name: str) -> None:
         assert (found.over[episode, 0], found.late[episode, 0]) == (over, late), what
 
 
+def test_healing_is_paid_only_by_the_option() -> None:
+    """Eight shields that recover for half a second, at two points per second: eight points."""
+    rewards = []
+    for variant in ("paper", "paper:paid_healing=false"):
+        env = smac_env("3s5z", variant)
+        state = env.reset(jax.random.key(0))
+        state = state._replace(units=state.units._replace(shield=0.5 * state.units.shield))
+        _, reward, *_ = jax.jit(env.step)(state, np.ones((8, 1), np.int32), jax.random.key(0))
+        rewards.append(float(reward[0] * env.reward_scale))
+    np.testing.assert_allclose(rewards, [8.0, 0.0], atol=1e-3)
+
+
 def test_stalkers_and_zealots_are_swapped() -> None:
     """A stalker is the first type among allies and the second among enemies."""
     state = record("3s5z").observations["smac"].state[opening_at("3s5z", 0), 0, 0]

@@ -158,7 +158,7 @@ def test_options_of_the_rules() -> None:
     assert task.spec("paper:leash=0").name == "smac/3m:paper:leash=0"
     for variant, message in {
         "paper:leesh=3": "leash", "paper:leash=-1": "at least 0", "paper:backswing=2": "true or",
-        "paper:help=true": "number", "papr": "paper",
+        "paper:help=true": "number", "papr": "paper", "paper:paid_healing=1": "true or",
     }.items():  # fmt: skip
         with pytest.raises(SettingError, match=message):
             task.env(variant)
