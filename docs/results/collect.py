@@ -18,7 +18,8 @@ from typing import Any
 HERE = Path(__file__).parent
 
 RUNS = "runs.tar.xz"
-KEPT = ("config.json", "results.json", "timing.jsonl")
+FINISHED = ("results.json", "cell_timing.json")
+KEPT = (*FINISHED, "config.json", "timing.jsonl")
 """Files of a run that are packed unchanged."""
 
 INDEX = """# Results
@@ -58,10 +59,12 @@ def add_experiment(folder: Path) -> None:
 
 def pack_runs(folder: Path, target: Path) -> None:
     """Write the finished runs of an experiment into an archive, without their weights."""
+    finished = {path.parent for name in FINISHED for path in folder.glob(f"*/{name}")}
     with tarfile.open(target, "w:xz") as archive:
-        for run in sorted(path.parent for path in folder.glob("*/results.json")):
-            rows = (run / "metrics.jsonl").read_text().splitlines()
-            curves = [_evaluation_row(row) for row in map(json.loads, rows) if "eval_return" in row]
+        for run in sorted(finished):
+            metrics = run / "metrics.jsonl"
+            rows = map(json.loads, metrics.read_text().splitlines() if metrics.exists() else [])
+            curves = [_evaluation_row(row) for row in rows if "eval_return" in row]
             texts = {name: (run / name).read_text() for name in KEPT if (run / name).exists()}
             texts["metrics.jsonl"] = "".join(json.dumps(row) + "\n" for row in curves)
             for name, text in texts.items():

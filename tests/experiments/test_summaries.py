@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -197,6 +198,11 @@ def test_results_are_collected_for_the_documentation(
     (folder / "results.md").write_text("# Split\n\nWords.\n\n![x](figures/scores.png)\n")
     summary = {"name": "split", "scale": "laptop", "cells": 4, "done": 3, "seeds": [5],
                "machines": "a GPU", "verdict": ["One.", "Two."]}  # fmt: skip
+    run = folder / "a-full-mappo"
+    run.mkdir()
+    rows = [{"step": 1, "seed": 0, "kl": 0.5}, {"step": 2, "eval_return": 1 / 3, "kl": [1.0]}]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run / "results.json").write_text("{}")
     (folder / "summary.json").write_text(json.dumps(summary))
     (tmp_path / "into").mkdir()
     script = tmp_path / "into" / "collect.py"
@@ -209,5 +215,11 @@ def test_results_are_collected_for_the_documentation(
     page = (tmp_path / "into" / "split.md").read_text()
     assert "![x](split/scores.png)" in page and "(split/report.html)" in page
     names = {path.name for path in (tmp_path / "into" / "split").iterdir()}
-    assert names == {"scores.png", "report.html", "summary.json"}
+    assert names == {"scores.png", "report.html", "summary.json", "runs.tar.xz"}
+    with tarfile.open(tmp_path / "into" / "split" / "runs.tar.xz") as archive:
+        archive.extractall(tmp_path / "data", filter="data")
+    data = tmp_path / "data" / "a-full-mappo"
+    assert {path.name for path in data.iterdir()} == {"metrics.jsonl", "results.json"}
+    row = json.loads((data / "metrics.jsonl").read_text())
+    assert row == {"step": 2, "eval_return": 0.3333333}
     assert "| [split](split.md) | laptop | 3 of 4 | 5 | a GPU | One. Two. |" in collect.index_page()

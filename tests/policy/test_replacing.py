@@ -217,4 +217,4 @@ def test_huge_cards_are_refused_at_once(case: str, folder: Path) -> None:
         finally:
             tracemalloc.stop()
         assert peak < 40e6
-        assert measured == "memory" or seconds < 0.5
+        assert measured == "memory" or seconds < 3.0

@@ -17,17 +17,10 @@ def zero_and_one(shape: tuple[int, ...]) -> np.ndarray:
 
 def standardise_rows(xp: Any, x: Any) -> Any:
     """Standardise every vector by its own mean and deviation, padding included (the paper)."""
-    # A matrix product is NumPy's fastest way to the mean of few numbers.
-    rows = x.reshape(-1, x.shape[-1])
-    weights = _mean_weights(x.shape[-1], x.dtype)
-    centred = rows - rows @ weights
-    centred /= xp.sqrt((centred * centred) @ weights)
-    return centred.reshape(x.shape)
-
-
-@cache
-def _mean_weights(count: int, dtype: Any) -> np.ndarray:
-    return np.full((count, 1), 1 / count, dtype)
+    # Sums, not a matrix product: on some CPUs a row of a product depends on the number of rows.
+    count = x.shape[-1]
+    centred = x - x.sum(-1, keepdims=True) / count
+    return centred / xp.sqrt((centred * centred).sum(-1, keepdims=True) / count)
 
 
 def _flat(name: str) -> Callable[[Any, Fields], Any]:
