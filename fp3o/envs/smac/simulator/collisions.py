@@ -126,8 +126,8 @@ def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
     """How values of the units and of the others are arranged in arrays of all pairs, and its shape.
 
     The others are the second axis. On accelerators they are the first two, in parts of less than 32
-    which XLA reduces in a plain loop: pairs of this shape are computed in the loop, and not stored.
-    A number of units without such a divisor is one part.
+    which XLA reduces in a plain loop that computes most of the pairs instead of loading them. A
+    number of units without such a divisor is one part.
     """
     if on_cpu():
         return (lambda v: v[:, None]), (lambda v: v[None]), (count, count)
