@@ -2,7 +2,7 @@
 
     python benchmarks/battle_kernels.py --maps 3s5z 2c_vs_64zg --top 20
 
-Random actions as in `battles.py`; the profiler records one chunk of steps. Not yet run on a GPU.
+Random actions as in `battles.py`; the profiler records one chunk of steps.
 """
 
 import argparse

@@ -165,14 +165,21 @@ def evaluate_episodes(
     """First episode of every environment, with the most likely actions.
 
     Without `deterministic`, actions are sampled. NaN where the episode did not end within
-    `num_steps`. Only first episodes count, so that long ones are not under-represented.
+    `num_steps`. Only first episodes count, so that long ones are not under-represented; when all
+    have ended, nothing more is simulated.
     """
+    reset_key, step_key = jax.random.split(key)
+    step_keys = jax.random.split(step_key, num_steps)
+
+    def unfinished(carry: tuple[Array, RolloutState, Evaluation]) -> Array:
+        number, _, (first, _) = carry
+        return (number < num_steps) & jnp.isnan(first.returns).any()
 
     def step(
-        carry: tuple[RolloutState, Evaluation], x: tuple[Array, Array]
-    ) -> tuple[tuple[RolloutState, Evaluation], None]:
-        (state, (first, fault)), (key, number) = carry, x
-        now, action_key = state.timestep, None if deterministic else key
+        carry: tuple[Array, RolloutState, Evaluation],
+    ) -> tuple[Array, RolloutState, Evaluation]:
+        number, state, (first, fault) = carry
+        now, action_key = state.timestep, None if deterministic else step_keys[number]
         decision = decide(setup, params, now, state.actor_hidden, action_key)
         env_state, after = env.step(state.env_state, decision.action)
         ended = after.terminated | after.truncated
@@ -183,14 +190,12 @@ def evaluate_episodes(
         hidden = decision.hidden_state, state.critic_hidden
         faults = jnp.where(fault[1] < 0, found, fault)
         result = Evaluation(first.replaced(new, ends), faults)
-        return (RolloutState(env_state, after, *hidden, stats), result), None
+        return number + 1, RolloutState(env_state, after, *hidden, stats), result
 
-    reset_key, step_key = jax.random.split(key)
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
     episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:], unknown[:, 0])
     nothing = Evaluation(episodes, jnp.full(4, -1))
-    start = initial_rollout_state(setup, env, reset_key), nothing
-    steps = jax.random.split(step_key, num_steps), jnp.arange(num_steps)
-    (_, (episodes, fault)), _ = jax.lax.scan(step, start, steps)
+    start = jnp.zeros((), int), initial_rollout_state(setup, env, reset_key), nothing
+    _, _, (episodes, fault) = jax.lax.while_loop(unfinished, step, start)
     per_agent = episodes.returns / setup.spec.reward_sum_over
     return Evaluation(episodes._replace(returns=per_agent), fault)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from smac_arena import attack_moves
 
-from fp3o.envs.smac.simulator import collisions, geometry, loop
+from fp3o.envs.smac.simulator import collisions, geometry, loop, targeting
 from fp3o.envs.smac.simulator.battle import battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
 
@@ -25,9 +25,9 @@ def battle_after_some_steps(name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["5m_vs_6m", "1c3s5z", "bane_vs_bane", "2c_vs_64zg"])
 def test_all_backends_simulate_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gathers instead of masks, columns in parts instead of rows, two loops per turn."""
+    """Gathers instead of masks, columns instead of rows, two loops per turn."""
     expected = battle_after_some_steps(name)
-    for module in (geometry, collisions, loop):
+    for module in (geometry, collisions, loop, targeting):
         monkeypatch.setattr(module, "on_cpu", lambda: False)
     found = battle_after_some_steps(name)
     for field, value in expected.items():

@@ -1,10 +1,12 @@
 """Which unit attacks which: ordered targets, and automatic targets of units on attack-move."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.geometry import length, of_targets, opponents_at
+from fp3o.envs.smac.simulator.geometry import length, of_targets, on_cpu, opponents_at
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
     LOOPS_PER_STEP,
@@ -14,6 +16,10 @@ from fp3o.envs.smac.simulator.state import (
     Units,
 )
 from fp3o.envs.smac.terrain import MAP_SIZE
+
+FEW_OPPONENTS = 32
+"""Of fewer opponents, accelerators find the nearest faster in a plain loop, which XLA writes where
+they are not the last axis."""
 
 
 def select_targets(battle: Battle, units: Units, orders: Orders) -> Targets:
@@ -33,27 +39,46 @@ def _automatic_targets(battle: Battle, units: Units) -> Int[Array, " u"]:
     scan = stats.scan_range if battle.map.goal is not None else 2.0 * MAP_SIZE + stats.scan_range
     targets = []
     for side, other in battle.sides:
-        gaps = edge_gaps(battle, units, side, other)
-        nearest = gaps.min(1)
+        nearest, index = _nearest_opponents(battle, units, side, other)
         keep = old.gap[side] <= (stats.weapon_range + stats.range_slop)[side]
         keep = keep | (old.gap[side] <= battle.rules.leash) & (nearest > stats.weapon_range[side])
         if battle.map.teams is not None:
             keep = True
-        index = gaps.argmin(1).astype(jnp.int32)
         new = jnp.where(nearest <= scan[side], index, units.answer[side])
         targets.append(jnp.where(keep & old.exists[side], units.target[side], new))
     return jnp.concatenate(targets)
 
 
-def edge_gaps(battle: Battle, units: Units, side: slice, other: slice) -> Float[Array, "s o"]:
-    """Distances of a side to opponents, edge to edge, infinite to those it cannot attack."""
-    radius, alive = battle.stats.radius, units.hp[other] > 0
-    dx = units.x[None, other] - units.x[side, None]
-    dy = units.y[None, other] - units.y[side, None]
-    gap = length(dx, dy) - (radius[side, None] + radius[None, other])
+def _nearest_opponents(
+    battle: Battle, units: Units, side: slice, other: slice
+) -> tuple[Float[Array, " s"], Int[Array, " s"]]:
+    """Distance of a side's units to the nearest opponent, edge to edge, and its index."""
+    few = other.stop - other.start < FEW_OPPONENTS
+    axis = 0 if few and not on_cpu() else 1
+    gaps = edge_gaps(battle, units, side, other, axis)
+    return gaps.min(axis), gaps.argmin(axis).astype(jnp.int32)
+
+
+def edge_gaps(
+    battle: Battle, units: Units, side: slice, other: slice, axis: int = 1
+) -> Float[Array, "s o"]:
+    """Distances of a side to opponents, edge to edge, infinite to those it cannot attack.
+
+    The opponents are along `axis`.
+    """
+
+    def own(values: Any) -> Array:
+        return jnp.expand_dims(values[side], axis)
+
+    def their(values: Any) -> Array:
+        return jnp.expand_dims(values[other], 1 - axis)
+
+    radius, alive = battle.stats.radius, their(units.hp) > 0
+    distance = length(their(units.x) - own(units.x), their(units.y) - own(units.y))
     if battle.attackable is not None:
-        alive = alive & battle.attackable[side, other]
-    return jnp.where(alive, gap, jnp.inf)
+        attackable = battle.attackable[side, other]
+        alive = alive & (attackable if axis == 1 else attackable.T)
+    return jnp.where(alive, distance - (own(radius) + their(radius)), jnp.inf)
 
 
 def targets_at(battle: Battle, units: Units, indices: Int[Array, " u"]) -> Targets:
