@@ -1,5 +1,6 @@
 """Rollouts inside a compiled program: action selection, collection, evaluation."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -175,22 +176,10 @@ def evaluate_episodes(
         number, _, (first, _) = carry
         return (number < num_steps) & jnp.isnan(first.returns).any()
 
-    def step(
-        carry: tuple[Array, RolloutState, Evaluation],
-    ) -> tuple[Array, RolloutState, Evaluation]:
-        number, state, (first, fault) = carry
-        now, action_key = state.timestep, None if deterministic else step_keys[number]
-        decision = decide(setup, params, now, state.actor_hidden, action_key)
-        env_state, after = env.step(state.env_state, decision.action)
-        ended = after.terminated | after.truncated
-        stats, finished = count_step(state.episode_stats, (after.reward, ended))
-        new = finished.ended & (running := jnp.isnan(first.returns))
-        found = step_fault(setup.spec, now, after.reward, running, number)
-        ends = EvalEpisodes(finished.team_return, after.episode_metrics, finished.length)
-        hidden = decision.hidden_state, state.critic_hidden
-        faults = jnp.where(fault[1] < 0, found, fault)
-        result = Evaluation(first.replaced(new, ends), faults)
-        return number + 1, RolloutState(env_state, after, *hidden, stats), result
+    def step(carry: tuple[Array, RolloutState, Evaluation]) -> Any:
+        number, *before = carry
+        step_key = None if deterministic else step_keys[number]
+        return number + 1, *_evaluation_step(setup, env, params, before, (number, step_key))
 
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
     episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:], unknown[:, 0])
@@ -199,3 +188,25 @@ def evaluate_episodes(
     _, _, (episodes, fault) = jax.lax.while_loop(unfinished, step, start)
     per_agent = episodes.returns / setup.spec.reward_sum_over
     return Evaluation(episodes._replace(returns=per_agent), fault)
+
+
+def _evaluation_step(
+    setup: Setup,
+    env: VecEnv,
+    params: PackedParams,
+    before: Sequence[Any],
+    step: tuple[Array, PRNGKeyArray | None],
+) -> tuple[RolloutState, Evaluation]:
+    """One step of all environments; `before` and the result: the state, and what was found."""
+    (state, (first, fault)), (number, key) = before, step
+    now = state.timestep
+    decision = decide(setup, params, now, state.actor_hidden, key)
+    env_state, after = env.step(state.env_state, decision.action)
+    ended = after.terminated | after.truncated
+    stats, finished = count_step(state.episode_stats, (after.reward, ended))
+    new = finished.ended & (running := jnp.isnan(first.returns))
+    found = step_fault(setup.spec, now, after.reward, running, number)
+    ends = EvalEpisodes(finished.team_return, after.episode_metrics, finished.length)
+    hidden = decision.hidden_state, state.critic_hidden
+    result = Evaluation(first.replaced(new, ends), jnp.where(fault[1] < 0, found, fault))
+    return RolloutState(env_state, after, *hidden, stats), result
