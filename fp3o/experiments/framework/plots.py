@@ -96,6 +96,8 @@ def _draw_dots(axis: Axes, results: CellResults, paper: PaperScores) -> None:
     axis.tick_params(axis="y", length=0)
     measure = results[0].measure
     axis.set_xlabel(measure.axis + (" (%)" if measure.is_rate else ""))
+    if measure.is_rate:  # the same scale on all tasks: where all win, differences look small
+        axis.set_xlim(-4, 104)
 
 
 def _draw_dot(axis: Axes, height: int, item: CellResult, colour: str) -> None:
