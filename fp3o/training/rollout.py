@@ -1,6 +1,5 @@
 """Rollouts inside a compiled program: action selection, collection, evaluation."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -177,9 +176,10 @@ def evaluate_episodes(
         return (number < num_steps) & jnp.isnan(first.returns).any()
 
     def step(carry: tuple[Array, RolloutState, Evaluation]) -> Any:
-        number, *before = carry
+        number, state, found = carry
         step_key = None if deterministic else step_keys[number]
-        return number + 1, *_evaluation_step(setup, env, params, before, (number, step_key))
+        after = _evaluation_step(setup, env, params, (state, found), (number, step_key))
+        return number + 1, *after
 
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
     episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:], unknown[:, 0])
@@ -194,10 +194,10 @@ def _evaluation_step(
     setup: Setup,
     env: VecEnv,
     params: PackedParams,
-    before: Sequence[Any],
+    before: tuple[RolloutState, Evaluation],
     step: tuple[Array, PRNGKeyArray | None],
 ) -> tuple[RolloutState, Evaluation]:
-    """One step of all environments; `before` and the result: the state, and what was found."""
+    """One step of all environments: their state and the evaluation, before and after it."""
     (state, (first, fault)), (number, key) = before, step
     now = state.timestep
     decision = decide(setup, params, now, state.actor_hidden, key)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.geometry import inverse_length, length, on_cpu
+from fp3o.envs.smac.simulator.geometry import PLAIN_LOOP, inverse_length, length, on_cpu
 from fp3o.envs.smac.simulator.state import Units
 from fp3o.envs.smac.terrain import CLEARANCE_SAMPLES
 
@@ -131,7 +131,7 @@ def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
     """
     if on_cpu():
         return (lambda v: v[:, None]), (lambda v: v[None]), (count, count)
-    size = max((size for size in range(8, 32) if count % size == 0), default=count)
+    size = max((size for size in range(8, PLAIN_LOOP) if count % size == 0), default=count)
     parts = count // size
     return (lambda v: v[None, None]), (lambda v: v.reshape(parts, size, 1)), (parts, size, count)
 

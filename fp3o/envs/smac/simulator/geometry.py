@@ -10,6 +10,10 @@ from jaxtyping import Array, Float, Int
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.state import Units
 
+PLAIN_LOOP = 32
+"""On a GPU, XLA reduces an axis shorter than this that is not the last one in a plain loop, which
+computes what it reduces instead of loading it. That is faster for pairs of units."""
+
 
 class Geometry(NamedTuple):
     """Relative positions of all pairs of units; entry `[i, j]` leads from `i` to `j`."""

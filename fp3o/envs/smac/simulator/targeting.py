@@ -6,7 +6,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.geometry import length, of_targets, on_cpu, opponents_at
+from fp3o.envs.smac.simulator.geometry import (
+    PLAIN_LOOP,
+    length,
+    of_targets,
+    on_cpu,
+    opponents_at,
+)
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
     LOOPS_PER_STEP,
@@ -16,10 +22,6 @@ from fp3o.envs.smac.simulator.state import (
     Units,
 )
 from fp3o.envs.smac.terrain import MAP_SIZE
-
-FEW_OPPONENTS = 32
-"""Of fewer opponents, accelerators find the nearest faster in a plain loop, which XLA writes where
-they are not the last axis."""
 
 
 def select_targets(battle: Battle, units: Units, orders: Orders) -> Targets:
@@ -53,15 +55,14 @@ def _nearest_opponents(
     battle: Battle, units: Units, side: slice, other: slice
 ) -> tuple[Float[Array, " s"], Int[Array, " s"]]:
     """Distance of a side's units to the nearest opponent, edge to edge, and its index."""
-    few = other.stop - other.start < FEW_OPPONENTS
-    axis = 0 if few and not on_cpu() else 1
+    axis = 0 if other.stop - other.start < PLAIN_LOOP and not on_cpu() else 1
     gaps = edge_gaps(battle, units, side, other, axis)
     return gaps.min(axis), gaps.argmin(axis).astype(jnp.int32)
 
 
 def edge_gaps(
     battle: Battle, units: Units, side: slice, other: slice, axis: int = 1
-) -> Float[Array, "s o"]:
+) -> Float[Array, "_ _"]:
     """Distances of a side to opponents, edge to edge, infinite to those it cannot attack.
 
     The opponents are along `axis`.
