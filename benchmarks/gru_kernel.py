@@ -1,0 +1,175 @@
+"""The recurrence of a GRU in one kernel: a candidate for GPUs, see `gru.py`.
+
+The hidden states of a block of sequences stay in registers over all steps. The gradient reads the
+inputs and the hidden states, computes the gates again, and sums the gradient of the weights per
+block. Without a GPU, kernels are interpreted.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Bool, Float
+
+WARPS = 8
+
+
+class Part(NamedTuple):
+    """What a block reads or writes of an array: its sequences, its group's, or one entry."""
+
+    kind: Literal["sequences", "group", "entry"]
+    shape: tuple[int, ...]
+
+
+def block_size(sequences: int) -> int | None:
+    """Sequences per block; None: the kernel cannot be used for this number."""
+    return next((size for size in (32, 16) if sequences % size == 0), None)
+
+
+def gru_states(
+    inputs: Float[Array, "k c t h3"],
+    first: Float[Array, "k c h"],
+    starts: Bool[Array, "k c t"],
+    weight: Float[Array, "g h h3"],
+    biases: tuple[Float[Array, "g h3"], Float[Array, "g h3"]],
+) -> Float[Array, "k c t h"]:
+    """Hidden states after every step of sequences that begin with the hidden state `first`.
+
+    `inputs` is the input side of the gates without its bias; `biases` are those of the input side
+    and of the hidden side. One group of parameters, or one per agent.
+    """
+    agents, sequences, steps, _ = inputs.shape
+    size = first.shape[2]
+    (xr, xz, xn), (hr, hz, hn) = (jnp.moveaxis(b.reshape(-1, 3, size), 1, 0) for b in biases)
+    bias = jnp.stack(jnp.broadcast_arrays(xr + hr, xz + hz, xn, hn), axis=1)
+    groups = max(weight.shape[0], bias.shape[0])
+    weight = jnp.broadcast_to(weight, (groups, *weight.shape[1:]))
+    keep = 1.0 - starts.astype(inputs.dtype)
+    merge = lambda x: x.reshape(groups, -1, *x.shape[2:])  # noqa: E731
+    bias = jnp.broadcast_to(bias, (groups, *bias.shape[1:]))
+    states = _states(merge(inputs), merge(first), merge(keep), weight, bias)
+    return states.reshape(agents, sequences, steps, size)
+
+
+@jax.custom_vjp
+def _states(inputs: Array, first: Array, keep: Array, weight: Array, bias: Array) -> Array:
+    parts = [Part("sequences", (*inputs.shape[2:3], first.shape[2]))]
+    return _run(_states_kernel, (inputs, first, keep, weight, bias), parts)[0]
+
+
+def _forward(*arguments: Array) -> tuple[Array, tuple[Array, ...]]:
+    states = _states(*arguments)
+    return states, (*arguments, states)
+
+
+def _backward(saved: tuple[Array, ...], d_states: Array) -> tuple[Array | None, ...]:
+    inputs, first, _, weight, bias, _ = saved
+    parts = [
+        Part("sequences", inputs.shape[2:]),
+        Part("sequences", first.shape[2:]),
+        Part("entry", weight.shape[1:]),
+        Part("entry", bias.shape[1:]),
+    ]
+    d_inputs, d_first, d_weight, d_bias = _run(_gradient_kernel, (*saved, d_states), parts)
+    return d_inputs, d_first, None, d_weight.sum(1), d_bias.sum(1)
+
+
+_states.defvjp(_forward, _backward)
+
+
+def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence[Part]) -> Any:
+    """Run a kernel over groups and blocks of sequences."""
+    groups, sequences = arrays[0].shape[:2]
+    block = block_size(sequences)
+    assert block, f"{sequences} sequences are not a multiple of 16"
+    blocks, on_gpu = sequences // block, jax.default_backend() != "cpu"
+
+    def spec(part: Part) -> pl.BlockSpec:
+        rest = (0,) * len(part.shape)
+        if part.kind == "group":
+            return pl.BlockSpec((None, *part.shape), lambda g, i: (g, *rest))
+        lead = block if part.kind == "sequences" else None
+        return pl.BlockSpec((None, lead, *part.shape), lambda g, i: (g, i, *rest))
+
+    parts = [
+        Part("group", x.shape[1:]) if j in (3, 4) else Part("sequences", x.shape[2:])
+        for j, x in enumerate(arrays)
+    ]
+    count = {"sequences": sequences, "entry": blocks}
+    return pl.pallas_call(
+        kernel,
+        grid=(groups, blocks),
+        in_specs=[*map(spec, parts)],
+        out_specs=[*map(spec, outputs)],
+        out_shape=[
+            jax.ShapeDtypeStruct((groups, count[part.kind], *part.shape), arrays[0].dtype)
+            for part in outputs
+        ],
+        interpret=not on_gpu,
+        compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=1) if on_gpu else None,
+    )(*arrays)
+
+
+def _states_kernel(*refs: Any) -> None:
+    inputs, first, keep, weight, bias, out = refs
+    weights = _thirds(weight)
+
+    def step(t: Any, h: Array) -> Array:
+        h = h * keep[:, t][:, None]
+        _, z, n, _ = _gates(inputs, t, h, weights, bias)
+        h = (1.0 - z) * n + z * h
+        out[:, t, :] = h
+        return h
+
+    jax.lax.fori_loop(0, inputs.shape[1], step, first[...])
+
+
+def _gradient_kernel(*refs: Any) -> None:
+    inputs, first, keep, weight, bias, states, d_states, *outputs = refs
+    d_inputs, d_first, d_weight, d_bias = outputs
+    weights, (steps, size) = _thirds(weight), (inputs.shape[1], weight.shape[0])
+
+    def step(i: Any, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        (dh, dw, db), t = carry, steps - 1 - i
+        kept = keep[:, t][:, None]
+        h = jnp.where(t > 0, states[:, jnp.maximum(t - 1, 0), :], first[...]) * kept
+        r, z, n, hn = _gates(inputs, t, h, weights, bias)
+        dh = dh + d_states[:, t, :]
+        dn = dh * (1.0 - z) * (1.0 - n * n)
+        dz = dh * (h - n) * z * (1.0 - z)
+        dr = dn * hn * r * (1.0 - r)
+        for j, gate in enumerate((dr, dz, dn)):
+            d_inputs[:, t, pl.ds(j * size, size)] = gate
+        hidden_side = dr, dz, dn * r
+        dw = [w + pl.dot(h, d, trans_a=True) for w, d in zip(dw, hidden_side, strict=True)]
+        db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
+        back = (pl.dot(d, w, trans_b=True) for d, w in zip(hidden_side, weights, strict=True))
+        return sum(back, dh * z) * kept, dw, db
+
+    zero = jnp.zeros_like(first[...])
+    matrix, vector = jnp.zeros((size, size), zero.dtype), jnp.zeros(size, zero.dtype)
+    dh, dw, db = jax.lax.fori_loop(0, steps, step, (zero, [matrix] * 3, [vector] * 4))
+    d_first[...] = dh
+    for j in range(3):
+        d_weight[:, pl.ds(j * size, size)] = dw[j]
+    for j in range(4):
+        d_bias[j, :] = db[j]
+
+
+def _gates(inputs: Any, t: Any, h: Array, weights: Sequence[Array], bias: Any) -> tuple[Array, ...]:
+    """r, z, n, and the affine map of the hidden state in n = tanh(x_n + r h_n)."""
+    size = h.shape[1]
+    xr, xz, xn = (inputs[:, t, pl.ds(j * size, size)] for j in range(3))
+    br, bz, bn, bh = (bias[j, :][None] for j in range(4))
+    r = jax.nn.sigmoid(xr + pl.dot(h, weights[0]) + br)
+    z = jax.nn.sigmoid(xz + pl.dot(h, weights[1]) + bz)
+    hn = pl.dot(h, weights[2]) + bh
+    return r, z, jnp.tanh(xn + bn + r * hn), hn
+
+
+def _thirds(weight: Any) -> list[Array]:
+    size = weight.shape[0]
+    return [weight[:, pl.ds(j * size, size)] for j in range(3)]
