@@ -144,9 +144,9 @@ def _gradient_kernel(*refs: Any) -> None:
         for j, gate in enumerate((dr, dz, dn)):
             d_inputs[:, t, pl.ds(j * size, size)] = gate
         hidden_side = dr, dz, dn * r
-        dw = [w + pl.dot(h, d, trans_a=True) for w, d in zip(dw, hidden_side, strict=True)]
+        dw = [w + _product(h, d, (0, 0)) for w, d in zip(dw, hidden_side, strict=True)]
         db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
-        back = (pl.dot(d, w, trans_b=True) for d, w in zip(hidden_side, weights, strict=True))
+        back = (_product(d, w, (1, 1)) for d, w in zip(hidden_side, weights, strict=True))
         return sum(back, dh * z) * kept, dw, db
 
     zero = jnp.zeros_like(first[...])
@@ -164,10 +164,15 @@ def _gates(inputs: Any, t: Any, h: Array, weights: Sequence[Array], bias: Any) -
     size = h.shape[1]
     xr, xz, xn = (inputs[:, t, pl.ds(j * size, size)] for j in range(3))
     br, bz, bn, bh = (bias[j, :][None] for j in range(4))
-    r = jax.nn.sigmoid(xr + pl.dot(h, weights[0]) + br)
-    z = jax.nn.sigmoid(xz + pl.dot(h, weights[1]) + bz)
-    hn = pl.dot(h, weights[2]) + bh
+    r = jax.nn.sigmoid(xr + h @ weights[0] + br)
+    z = jax.nn.sigmoid(xz + h @ weights[1] + bz)
+    hn = h @ weights[2] + bh
     return r, z, jnp.tanh(xn + bn + r * hn), hn
+
+
+def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
+    """Product of two matrices, summed over these axes."""
+    return jax.lax.dot_general(one, other, ((axes[:1], axes[1:]), ((), ())))
 
 
 def _thirds(weight: Any) -> list[Array]:
