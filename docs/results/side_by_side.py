@@ -12,16 +12,21 @@ Then `fp3o experiment NAME --scale SCALE --out DIR --show` writes the tables. On
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from fp3o.experiments import find_experiment
 from fp3o.experiments.framework.grid import Cell
-from fp3o.experiments.framework.run_grid import FAILURES, cell_finished, run_cell
+from fp3o.experiments.framework.options import ExperimentOptions
+from fp3o.experiments.framework.run_grid import (
+    FAILURES,
+    cell_finished,
+    run_cell,
+    unfinished_cells,
+)
+from fp3o.experiments.framework.session import experiment_cells, select_cells
 from fp3o.runs.progress import duration_text, make_display
 from fp3o.runs.signals import stop_signals
 
@@ -59,14 +64,14 @@ class SideBySide:
 
     def __init__(self, options: Any, cells: list[Cell]):
         self.options, self.out = options, Path(options.out)
-        unfinished = [cell for cell in cells if not cell_finished(cell, self.out)]
-        self.waiting = sorted(unfinished, key=work, reverse=True)
-        self.cells = {cell.label: cell for cell in unfinished}
+        left = unfinished_cells(cells, self.out, make_display("plain"))
+        self.waiting = sorted(left, key=work, reverse=True)
+        self.cells = {cell.label: cell for cell in left}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.started, self.first = time.monotonic(), self._done()
 
-    def run(self) -> None:
-        """Start cells and wait for them until the time is over or a signal arrives."""
+    def run(self) -> bool:
+        """Run cells until the time is over or a signal arrives; whether all are finished."""
         shown = self.started
         with stop_signals(lambda _: print("stopping ...", flush=True)) as stop:
             while (self.waiting or self.running) and not stop:
@@ -78,13 +83,21 @@ class SideBySide:
                 if now - self.started >= self.options.seconds:
                     break
                 time.sleep(1)
+        self._stop()
+        left = [label for label, cell in self.cells.items() if not cell_finished(cell, self.out)]
+        print(f"{self._progress()}; unfinished: {', '.join(left) or 'none'}", flush=True)
+        return not left
+
+    def _stop(self) -> None:
+        """Let cells save a checkpoint, then end them."""
         for process in self.running.values():
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
         limit = time.monotonic() + SAVE_SECONDS
         while self.running and time.monotonic() < limit:
             self._collect()
             time.sleep(0.2)
-        print(f"{self._progress()}; unfinished: {', '.join(self.running) or 'none'}", flush=True)
+        for process in self.running.values():
+            process.kill()
 
     def _collect(self) -> None:
         for label, process in [*self.running.items()]:
@@ -147,12 +160,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    cells = [*find_experiment(options.name).cells(options.scale)]
+    experiment = ExperimentOptions(options.name, options.scale, part=options.cell or options.part)
+    cells = select_cells(experiment_cells(experiment), experiment)
     if options.cell:
-        cell = next(cell for cell in cells if cell.label == options.cell)
-        return 0 if run_cell(cell, Path(options.out), make_display("plain")).finished else 1
-    SideBySide(options, [cell for cell in cells if options.part in cell.label]).run()
-    return 0
+        return 0 if run_cell(cells[0], Path(options.out), make_display("plain")).finished else 1
+    return 0 if SideBySide(options, cells).run() else 1
 
 
 if __name__ == "__main__":
