@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fp3o.sharing.maps import Groups
 
@@ -128,50 +128,6 @@ def grouped_product(
     if weight.shape[0] > 1:
         return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
     return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
-
-
-class GroupedGRU(Grouped):
-    """GRU with gates r, z, n; the reset gate acts on the affine map of the hidden state."""
-
-    input: GroupedLinear
-    weight: Float[Array, "g h h3"]
-    bias: Float[Array, "g h3"]
-    groups: Groups = eqx.field(static=True)
-
-    def __call__(
-        self,
-        x: Float[Array, "*k r i"],
-        norm: GroupedNorm | None,
-        hidden_state: Float[Array, "k c h"],
-        episode_start: Bool[Array, "k r"],
-        agents: Agents,
-    ) -> Float[Array, "k r h"]:
-        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
-        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
-
-        def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
-            x_gates, starts = step_input
-            h = jnp.where(starts[..., None], 0.0, h)
-            xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
-            hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
-            update = jax.nn.sigmoid(xz + hz)
-            new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
-            h = (1.0 - update) * new + update * h
-            return h, h
-
-        # The input side does not depend on the hidden state: one product for all steps.
-        shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
-        inputs = self.input(x, norm, agents).reshape(*shape, bias.shape[1])
-        steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(episode_start.reshape(shape), 2, 0)
-        hidden_states = jax.lax.scan(step, hidden_state, steps, unroll=_unroll())[1]
-        return jnp.moveaxis(hidden_states, 0, 2).reshape(
-            *episode_start.shape, hidden_state.shape[2]
-        )
-
-
-def _unroll() -> int:
-    """Steps of a GRU per turn of its loop: on accelerators, starting small kernels costs most."""
-    return 1 if jax.default_backend() == "cpu" else 10
 
 
 def linear(

@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float
 
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
+from fp3o.networks.gru import GroupedGRU
 from fp3o.networks.layers import (
     Agents,
-    GroupedGRU,
     GroupedLinear,
     GroupedNorm,
     layer_norm,

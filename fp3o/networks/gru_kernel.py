@@ -1,4 +1,4 @@
-"""The recurrence of a GRU in one kernel: a candidate for GPUs, see `gru.py`.
+"""The recurrence of a GRU in one kernel for GPUs; `gru` decides whether it is used.
 
 The hidden states of a block of sequences stay in registers over all steps. The gradient reads the
 inputs and the hidden states, computes the gates again, and sums the gradient of the weights per
@@ -6,6 +6,7 @@ block. Without a GPU, kernels are interpreted.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -16,6 +17,9 @@ from jaxtyping import Array, Bool, Float
 
 WARPS = 8
 """Warps per block; with 8, no registers are spilled at a hidden size of 64."""
+
+BLOCKS = (32, 16)
+"""Sequences per block: the first that divides their number."""
 
 
 class Part(NamedTuple):
@@ -28,17 +32,12 @@ class Part(NamedTuple):
     shape: tuple[int, ...]
 
 
-def block_size(sequences: int) -> int | None:
-    """Sequences per block; None: the kernel cannot be used for this number."""
-    return next((size for size in (32, 16) if sequences % size == 0), None)
-
-
 def gru_states(
     inputs: Float[Array, "k c t h3"],
     first: Float[Array, "k c h"],
     starts: Bool[Array, "k c t"],
     weight: Float[Array, "g h h3"],
-    biases: tuple[Float[Array, "g h3"], Float[Array, "g h3"]],
+    biases: tuple[Float[Array, "g2 h3"], Float[Array, "g h3"]],
 ) -> Float[Array, "k c t h"]:
     """Hidden states after every step of sequences that begin with the hidden state `first`.
 
@@ -55,6 +54,16 @@ def gru_states(
     inputs, first, keep = (x.reshape(groups, -1, *x.shape[2:]) for x in (inputs, first, keep))
     states = _states(inputs, first, keep, weight, bias)
     return states.reshape(agents, sequences, steps, size)
+
+
+def compile_kernels(size: int) -> None:
+    """Compile both kernels for this hidden size; raises what the compiler raises."""
+    array = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
+    inputs, first = array((1, BLOCKS[0], 2, 3 * size)), array((1, BLOCKS[0], size))
+    starts = jax.ShapeDtypeStruct((1, BLOCKS[0], 2), jnp.bool_)
+    weight, bias = array((1, size, 3 * size)), array((1, 3 * size))
+    gradient = jax.grad(lambda *arrays: gru_states(*arrays).sum())
+    jax.jit(gradient).lower(inputs, first, starts, weight, (bias, bias)).compile()
 
 
 @jax.custom_vjp
@@ -86,8 +95,7 @@ _states.defvjp(_forward, _backward)
 def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence[Part]) -> Any:
     """Run a kernel over groups and blocks of sequences."""
     groups, sequences = arrays[0].shape[:2]
-    block = block_size(sequences)
-    assert block, f"{sequences} sequences are not a multiple of 16"
+    block = next(size for size in BLOCKS if sequences % size == 0)
     blocks, on_gpu = sequences // block, jax.default_backend() != "cpu"
 
     def spec(part: Part) -> pl.BlockSpec:

@@ -1,0 +1,100 @@
+"""GRU whose parameters are shared in groups of agents.
+
+There are two implementations of its recurrence: a scan, and on a GPU a kernel in which the hidden
+states of a block of sequences stay in registers over all steps.
+"""
+
+from functools import cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
+from fp3o.sharing.maps import Groups
+
+BLOCK = 16
+"""The kernel can be used if the number of sequences is a multiple of this."""
+
+KERNEL_SIZES = (16, 32, 64)
+"""Hidden sizes of the kernel: powers of two for which its blocks fit into registers."""
+
+
+class GroupedGRU(Grouped):
+    """GRU with gates r, z, n; the reset gate acts on the affine map of the hidden state."""
+
+    input: GroupedLinear
+    weight: Float[Array, "g h h3"]
+    bias: Float[Array, "g h3"]
+    groups: Groups = eqx.field(static=True)
+
+    def __call__(
+        self,
+        x: Float[Array, "*k r i"],
+        norm: GroupedNorm | None,
+        hidden_state: Float[Array, "k c h"],
+        episode_start: Bool[Array, "k r"],
+        agents: Agents,
+    ) -> Float[Array, "k r h"]:
+        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
+        weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
+        shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
+        starts = episode_start.reshape(shape)
+        # The input side does not depend on the hidden state: one product for all steps.
+        input_weight, input_bias = self.input.fold_norm(norm, agents)
+        if use_kernel(hidden_state, shape[2]):
+            from fp3o.networks.gru_kernel import gru_states
+
+            no_bias = jnp.zeros_like(input_bias)  # the kernel adds it
+            inputs = grouped_product(x, input_weight, no_bias).reshape(*shape, -1)
+            states = gru_states(inputs, hidden_state, starts, weight, (input_bias, bias))
+        else:
+            inputs = grouped_product(x, input_weight, input_bias).reshape(*shape, -1)
+            states = scan_states(inputs, hidden_state, starts, weight, bias)
+        return states.reshape(*episode_start.shape, hidden_state.shape[2])
+
+
+def scan_states(
+    inputs: Float[Array, "k c t h3"],
+    first: Float[Array, "k c h"],
+    starts: Bool[Array, "k c t"],
+    weight: Float[Array, "g h h3"],
+    bias: Float[Array, "g h3"],
+) -> Float[Array, "k c t h"]:
+    """Hidden states after every step of sequences that begin with the hidden state `first`."""
+
+    def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
+        x_gates, starts = step_input
+        h = jnp.where(starts[..., None], 0.0, h)
+        xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
+        hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
+        update = jax.nn.sigmoid(xz + hz)
+        new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
+        h = (1.0 - update) * new + update * h
+        return h, h
+
+    steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(starts, 2, 0)
+    # On accelerators, starting small kernels costs most: fewer turns of the loop.
+    unroll = 1 if jax.default_backend() == "cpu" else 10
+    return jnp.moveaxis(jax.lax.scan(step, first, steps, unroll=unroll)[1], 0, 2)
+
+
+def use_kernel(first: Float[Array, "k c h"], steps: int) -> bool:
+    """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
+    sequences, size = first.shape[1:]
+    if jax.default_backend() != "gpu" or first.dtype != jnp.float32 or steps == 1:
+        return False
+    return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_compiles(size)
+
+
+@cache
+def kernel_compiles(size: int) -> bool:
+    """Whether the kernel and its gradient compile for this GPU; if not, the scan is used."""
+    try:
+        from fp3o.networks.gru_kernel import compile_kernels
+
+        compile_kernels(size)
+    except Exception:  # compilers of kernels raise errors of many classes
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""Both implementations of the GRU's recurrence: the scan, and the kernel (interpreted)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+
+from fp3o.networks import gru, gru_kernel
+from fp3o.networks.gru import GroupedGRU
+from fp3o.networks.layers import layer_norm, linear
+
+SIZE, STEPS = 16, 5
+
+
+def network(random: np.random.Generator, groups: tuple[int, ...], norm_groups: tuple[int, ...]):
+    """A GRU, and a norm before it with random scale and shift."""
+    side, inner = (linear(random, SIZE, 3 * SIZE, groups) for _ in range(2))
+    layer = GroupedGRU(input=side, weight=inner.weight, bias=inner.bias, groups=groups)
+    parameters = layer, layer_norm(SIZE, norm_groups)
+    return jax.tree.map(lambda x: x + 0.3 * random.normal(size=x.shape), parameters)
+
+
+def results(parameters: Any, seeds: int, sequences: int, agents: Array | None) -> Any:
+    """Hidden states of several seeds, and gradients of everything they depend on."""
+    random = np.random.default_rng(1)
+    count = len(parameters[0].groups) if agents is None else len(agents)
+    draw = lambda *shape: jnp.asarray(random.normal(size=(seeds, count, *shape)))  # noqa: E731
+    x, first = draw(sequences * STEPS, SIZE), draw(sequences, SIZE)
+    starts, wanted = draw(sequences * STEPS) > 0.8, draw(sequences * STEPS, SIZE)
+
+    def loss(parameters: Any, x: Array, first: Array) -> tuple[Array, Array]:
+        layer, norm = parameters
+        states = jax.vmap(lambda x, h, s: layer(x, norm, h, s, agents))(x, first, starts)
+        return (states * wanted).mean(), states
+
+    (_, states), gradients = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(parameters, x, first)
+    return states, gradients
+
+
+@pytest.mark.parametrize(
+    ("groups", "norm_groups", "agents"),
+    [
+        ((0, 0, 0), (0, 0, 0), None),
+        ((0, 1, 2), (0, 1, 2), None),
+        ((0, 0, 0), (0, 1, 2), None),
+        ((0, 1, 0), (0, 0, 0), None),
+        ((0, 1, 1), (0, 1, 1), jnp.array([2])),
+    ],
+    ids=["full", "none", "partial", "custom", "one agent"],
+)
+@pytest.mark.parametrize("sequences", [32, 48])
+def test_the_kernel_equals_the_scan(groups, norm_groups, agents, sequences, monkeypatch):
+    parameters = network(np.random.default_rng(0), groups, norm_groups)
+    scan = results(parameters, 2, sequences, agents)
+    used = []
+    monkeypatch.setattr(gru, "use_kernel", lambda *_: used.append(True) or True)
+    kernel = results(parameters, 2, sequences, agents)
+    assert used
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), scan, kernel)
+
+
+def test_the_kernel_compiles_once_per_size(monkeypatch):
+    monkeypatch.setattr(gru, "kernel_compiles", gru.kernel_compiles.__wrapped__)
+    assert gru.kernel_compiles(16)
+    monkeypatch.setattr(gru_kernel, "compile_kernels", lambda size: 1 / 0)
+    assert not gru.kernel_compiles(16)
+
+
+def test_when_the_kernel_is_used(monkeypatch):
+    state = lambda sequences, size, dtype="float32": jnp.zeros((2, sequences, size), dtype)  # noqa: E731
+    assert not gru.use_kernel(state(32, 64), 10), "there is no GPU"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(gru, "kernel_compiles", lambda size: True)
+    assert gru.use_kernel(state(48, 64), 10)
+    assert not gru.use_kernel(state(32, 64), 1), "one step: nothing to keep in registers"
+    assert not gru.use_kernel(state(40, 64), 10), "no whole number of blocks"
+    assert not gru.use_kernel(state(32, 48), 10), "not a power of two"
+    assert not gru.use_kernel(state(32, 128), 10), "too large for registers"
+    assert not gru.use_kernel(state(32, 64, "float16"), 10)
+    monkeypatch.setattr(gru, "kernel_compiles", lambda size: False)
+    assert not gru.use_kernel(state(32, 64), 10), "another kind of GPU"
