@@ -22,7 +22,7 @@ BLOCKS = (32, 16)
 """Sequences per block: the first that divides their number."""
 
 
-class Part(NamedTuple):
+class BlockPart(NamedTuple):
     """Part of an array that belongs to a block.
 
     Its sequences, the parameters of its group, or one entry per block.
@@ -68,7 +68,7 @@ def compile_kernels(size: int) -> None:
 
 @jax.custom_vjp
 def _states(inputs: Array, first: Array, keep: Array, weight: Array, bias: Array) -> Array:
-    parts = [Part("sequences", (inputs.shape[2], first.shape[2]))]
+    parts = [BlockPart("sequences", (inputs.shape[2], first.shape[2]))]
     return _run(_states_kernel, (inputs, first, keep, weight, bias), parts)[0]
 
 
@@ -80,10 +80,10 @@ def _forward(*arguments: Array) -> tuple[Array, tuple[Array, ...]]:
 def _backward(saved: tuple[Array, ...], d_states: Array) -> tuple[Array | None, ...]:
     inputs, first, _, weight, bias, _ = saved
     parts = [
-        Part("sequences", inputs.shape[2:]),
-        Part("sequences", first.shape[2:]),
-        Part("entry", weight.shape[1:]),
-        Part("entry", bias.shape[1:]),
+        BlockPart("sequences", inputs.shape[2:]),
+        BlockPart("sequences", first.shape[2:]),
+        BlockPart("entry", weight.shape[1:]),
+        BlockPart("entry", bias.shape[1:]),
     ]
     d_inputs, d_first, d_weight, d_bias = _run(_gradient_kernel, (*saved, d_states), parts)
     return d_inputs, d_first, None, d_weight.sum(1), d_bias.sum(1)
@@ -92,13 +92,13 @@ def _backward(saved: tuple[Array, ...], d_states: Array) -> tuple[Array | None, 
 _states.defvjp(_forward, _backward)
 
 
-def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence[Part]) -> Any:
+def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence[BlockPart]) -> Any:
     """Run a kernel over groups and blocks of sequences."""
     groups, sequences = arrays[0].shape[:2]
     block = next(size for size in BLOCKS if sequences % size == 0)
     blocks, on_gpu = sequences // block, jax.default_backend() != "cpu"
 
-    def spec(part: Part) -> pl.BlockSpec:
+    def spec(part: BlockPart) -> pl.BlockSpec:
         rest = (0,) * len(part.shape)
         if part.kind == "group":
             return pl.BlockSpec((None, *part.shape), lambda g, i: (g, *rest))
@@ -106,7 +106,7 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
         return pl.BlockSpec((None, lead, *part.shape), lambda g, i: (g, i, *rest))
 
     parts = [
-        Part("group", x.shape[1:]) if j in (3, 4) else Part("sequences", x.shape[2:])
+        BlockPart("group", x.shape[1:]) if j in (3, 4) else BlockPart("sequences", x.shape[2:])
         for j, x in enumerate(arrays)
     ]
     count = {"sequences": sequences, "entry": blocks}
