@@ -105,6 +105,7 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
         lead = block if part.kind == "sequences" else None
         return pl.BlockSpec((None, lead, *part.shape), lambda g, i: (g, i, *rest))
 
+    # As in `_states`: weight and bias are the fourth and fifth array, the others are sequences.
     parts = [
         BlockPart("group", x.shape[1:]) if j in (3, 4) else BlockPart("sequences", x.shape[2:])
         for j, x in enumerate(arrays)
