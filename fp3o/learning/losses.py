@@ -6,11 +6,10 @@ from jaxtyping import Array, Float
 
 from fp3o.algorithms.schedules import Stage
 from fp3o.algorithms.surrogates import SURROGATES, ratio_of
-from fp3o.learning.config import Hyperparameters
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.returns import ValueNorm, huber
 from fp3o.learning.setup import Setup
-from fp3o.learning.stage_data import StageData, coupling_weights
+from fp3o.learning.stage_data import StageData, StageInputs, coupling_weights
 from fp3o.networks.layers import Agents
 from fp3o.sharing.maps import Sharing, components
 from fp3o.types import Batch
@@ -22,9 +21,14 @@ def network_agents(setup: Setup, stage: Stage) -> Agents:
 
 
 def actor_loss(
-    params: PackedParams, setup: Setup, hparams: Hyperparameters, data: StageData, stage: Stage
+    params: PackedParams,
+    setup: Setup,
+    inputs: StageInputs,
+    data: StageData,
+    weight: Float[Array, "k r"],
 ) -> Float[Array, ""]:
     """-⟨surrogate + c_H entropy⟩ over the living agents of the stage."""
+    hparams, stage = inputs.hparams, inputs.stage
     batch, row, surrogate = data.batch, setup.row, SURROGATES[setup.row.surrogate]
     policy, _ = setup.actor(params)(
         batch.obs,
@@ -42,19 +46,19 @@ def actor_loss(
     inner = None if row.inner_clip is None else row.inner_clip * hparams.clip_range
     clip = (hparams.clip_range * stage.clip_factor)[:, None]
     objective = surrogate(ratio_of(log_ratio), others, batch.advantage, clip, inner)
-    weight = sample_weights(batch.alive, stage, setup.actor_sharing)
     return -(weight * (objective + hparams.entropy_coef * policy.entropy())).sum()
 
 
 def critic_loss(
     params: PackedParams,
     setup: Setup,
-    hparams: Hyperparameters,
+    inputs: StageInputs,
     value_norm: ValueNorm,
     batch: Batch,
-    stage: Stage,
+    weight: Float[Array, "k r"],
 ) -> Float[Array, ""]:
     """⟨max(h(y - v), h(y - v_clipped))⟩ with normalised targets y and Huber's h."""
+    hparams, stage = inputs.hparams, inputs.stage
     out, _ = setup.critic(params)(
         batch.critic_input, batch.critic_hidden, batch.episode_start, network_agents(setup, stage)
     )
@@ -65,8 +69,7 @@ def critic_loss(
     loss = jnp.maximum(
         huber(target - value, hparams.huber_delta), huber(target - clipped, hparams.huber_delta)
     )
-    counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
-    return (sample_weights(counts, stage, setup.critic_sharing) * loss).sum()
+    return (weight * loss).sum()
 
 
 def sample_weights(

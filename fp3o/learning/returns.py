@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fp3o.backend import scan_unroll
 from fp3o.types import Scalar
 
 _NORM_RATE = 1e-5
@@ -47,20 +48,38 @@ class ValueNorm(NamedTuple):
         self, x: Float[Array, " k *b"], group: Array, member: Float[Array, " k"]
     ) -> "ValueNorm":
         """Add a batch of targets; a critic none of whose agents is a member is unchanged."""
-        axes = tuple(range(1, x.ndim))
-        belongs = (jnp.arange(self.mean.size)[:, None] == group) * member
-        total = belongs.sum(1)
-        pooled = lambda y: belongs @ y.mean(axes) / jnp.maximum(total, 1.0)  # noqa: E731
-        batch = ValueNorm(pooled(x), pooled(jnp.square(x)), jnp.ones_like(self.weight))
-        rate = jnp.where(total > 0, _NORM_RATE, 0.0)
-        return ValueNorm(
-            *((1.0 - rate) * old + rate * new for old, new in zip(self, batch, strict=True))
-        )
+        return self.add(target_moments(x, group, member, self.mean.size))
+
+    def add(self, batch: "TargetMoments") -> "ValueNorm":
+        """Add a batch of targets by its moments."""
+        keep, new = 1.0 - batch.rate, (batch.mean, batch.square, jnp.ones_like(self.weight))
+        return ValueNorm(*(keep * x + batch.rate * y for x, y in zip(self, new, strict=True)))
 
     def _per_agent(self, group: Array, like: Array) -> tuple[Array, Array]:
         shape = (-1, *(1,) * (like.ndim - 1))
         mean, std = self.moments()
         return mean[group].reshape(shape), std[group].reshape(shape)
+
+
+class TargetMoments(NamedTuple):
+    """First and second moments of a batch of targets, per critic."""
+
+    mean: Float[Array, "*m g"]
+    square: Float[Array, "*m g"]
+    rate: Float[Array, "*m g"]
+    """Weight in the running means; 0 for a critic none of whose agents is a member."""
+
+
+def target_moments(
+    x: Float[Array, " k *b"], group: Array, member: Float[Array, " k"], num_critics: int
+) -> TargetMoments:
+    """Moments of targets, pooled over the members of each critic's group."""
+    axes = tuple(range(1, x.ndim))
+    belongs = (jnp.arange(num_critics)[:, None] == group) * member
+    total = belongs.sum(1)
+    pooled = lambda y: belongs @ y.mean(axes) / jnp.maximum(total, 1.0)  # noqa: E731
+    rate = jnp.where(total > 0, _NORM_RATE, 0.0)
+    return TargetMoments(pooled(x), pooled(jnp.square(x)), rate)
 
 
 def gae(delta: Float[Array, " t *b"], decay: Float[Array, " t *b"]) -> Float[Array, " t *b"]:
@@ -74,7 +93,8 @@ def gae(delta: Float[Array, " t *b"], decay: Float[Array, " t *b"]) -> Float[Arr
         advantage = step[0] + step[1] * later
         return advantage, advantage
 
-    return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, decay), reverse=True)[1]
+    start, unroll = jnp.zeros_like(delta[0]), scan_unroll()
+    return jax.lax.scan(back, start, (delta, decay), reverse=True, unroll=unroll)[1]
 
 
 def standardise(

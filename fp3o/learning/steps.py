@@ -1,12 +1,16 @@
 """Minibatches of an epoch, and the gradient steps on each of them."""
 
+from functools import partial
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from fp3o.algorithms.schedules import Stage
-from fp3o.learning.losses import actor_loss, critic_loss
+from fp3o.learning.losses import actor_loss, critic_loss, sample_weights
 from fp3o.learning.optim import StepSize, adam_step
+from fp3o.learning.returns import TargetMoments, target_moments
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics, StageData, StageInputs
 
@@ -20,22 +24,59 @@ def shuffle_sequences(data: StageData, key: PRNGKeyArray, count: int) -> Int[Arr
     return jnp.argsort(jax.random.bits(key, (num_sequences,))).reshape(count, -1)
 
 
-def select_sequences(setup: Setup, data: StageData, sequences: Int[Array, " c"]) -> StageData:
-    """The samples of these sequences."""
-    num_sequences, length = data.batch.actor_hidden.shape[1], setup.config.sequence_steps
-    if sequences.size == num_sequences:
-        return data
-    samples = (length * sequences[:, None] + jnp.arange(length)).reshape(-1)
-    part = jax.tree.map(lambda x: x[:, samples], data)
-    batch = part.batch._replace(
-        actor_hidden=data.batch.actor_hidden[:, sequences],
-        critic_hidden=data.batch.critic_hidden[:, sequences],
+class Minibatch(NamedTuple):
+    """Samples of a gradient step, with all that can be computed before it for a whole epoch.
+
+    While an epoch is prepared, arrays have a leading axis of minibatches.
+    """
+
+    data: StageData
+    """Without the inputs of the networks, which are large, until `with_inputs` adds them."""
+    samples: Int[Array, "*m r"]
+    """Positions of the samples in the batch."""
+    actor_weight: Float[Array, "*m k r"]
+    critic_weight: Float[Array, "*m k r"]
+    target_moments: TargetMoments
+
+
+def epoch_minibatches(setup: Setup, inputs: StageInputs, key: PRNGKeyArray) -> Minibatch:
+    """The minibatches of an epoch, without the inputs of the networks."""
+    stage, whole = inputs.stage, inputs.data.batch
+    sequences = shuffle_sequences(inputs.data, key, setup.config.minibatches)
+    steps = jnp.arange(setup.config.sequence_steps)
+    samples = (steps.size * sequences[..., None] + steps).reshape(len(sequences), -1)
+
+    def select(index: Int[Array, "m i"], x: Shaped[Array, "k i2 *f"]) -> Shaped[Array, "m k i *f"]:
+        return x[None] if len(index) == 1 else jnp.swapaxes(x[:, index], 0, 1)
+
+    small = whole._replace(obs=None, critic_input=None, actor_hidden=None, critic_hidden=None)  # pyright: ignore
+    batch, others = jax.tree.map(partial(select, samples), (small, inputs.data.others))
+    batch = batch._replace(
+        actor_hidden=select(sequences, whole.actor_hidden),
+        critic_hidden=select(sequences, whole.critic_hidden),
     )
-    return part._replace(batch=batch)
+    critic_counts = batch.alive if setup.config.mask_value_loss else jnp.ones_like(batch.alive)
+    critics = setup.critic_of_agent[stage.agents], stage.member, setup.num_critics
+    return Minibatch(
+        StageData(batch, others),
+        samples,
+        jax.vmap(lambda x: sample_weights(x, stage, setup.actor_sharing))(batch.alive),
+        jax.vmap(lambda x: sample_weights(x, stage, setup.critic_sharing))(critic_counts),
+        jax.vmap(lambda x: target_moments(x, *critics))(batch.target),
+    )
+
+
+def with_inputs(data: StageData, minibatch: Minibatch) -> Minibatch:
+    """The minibatch with the inputs of the networks."""
+    obs, critic_input = data.batch.obs, data.batch.critic_input
+    if minibatch.samples.size < obs.shape[1]:
+        obs, critic_input = obs[:, minibatch.samples], critic_input[:, minibatch.samples]
+    batch = minibatch.data.batch._replace(obs=obs, critic_input=critic_input)
+    return minibatch._replace(data=minibatch.data._replace(batch=batch))
 
 
 def gradient_step(
-    setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], learner: Learner, minibatch: StageData
+    setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], learner: Learner, minibatch: Minibatch
 ) -> tuple[Learner, Metrics]:
     """One step of the actor and one of the critic on the same minibatch."""
     learner, actor_log = actor_step(setup, inputs, gate, learner, minibatch)
@@ -44,11 +85,13 @@ def gradient_step(
 
 
 def actor_step(
-    setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], learner: Learner, minibatch: StageData
+    setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], learner: Learner, minibatch: Minibatch
 ) -> tuple[Learner, Metrics]:
     """Update the policies of the stage's agents, unless the gate is closed."""
     stage, hparams = inputs.stage, inputs.hparams
-    loss, grads = jax.value_and_grad(actor_loss)(learner.actor, setup, hparams, minibatch, stage)
+    loss, grads = jax.value_and_grad(actor_loss)(
+        learner.actor, setup, inputs, minibatch.data, minibatch.actor_weight
+    )
     updated = updated_agents(setup, stage)
     if setup.row.critic_always:  # the step is taken even if the gate is closed
         everyone = jnp.broadcast_to(gate, (setup.spec.num_agents,))
@@ -67,14 +110,13 @@ def actor_step(
 
 
 def critic_step(
-    setup: Setup, inputs: StageInputs, learner: Learner, minibatch: StageData
+    setup: Setup, inputs: StageInputs, learner: Learner, minibatch: Minibatch
 ) -> tuple[Learner, Metrics]:
     """Update the value normaliser once with the targets (D9), then the critics."""
-    stage, hparams, batch = inputs.stage, inputs.hparams, minibatch.batch
-    critic_of_agent = setup.critic_of_agent[stage.agents]
-    value_norm = learner.value_norm.update(batch.target, critic_of_agent, stage.member)
+    stage, hparams = inputs.stage, inputs.hparams
+    value_norm = learner.value_norm.add(minibatch.target_moments)
     loss, grads = jax.value_and_grad(critic_loss)(
-        learner.critic, setup, hparams, value_norm, batch, stage
+        learner.critic, setup, inputs, value_norm, minibatch.data.batch, minibatch.critic_weight
     )
     params, adam, grad_norm = adam_step(
         setup.critic_layout,

@@ -5,7 +5,9 @@ epochs, `one_epoch` one pass over the minibatches. Gradient steps are in `steps`
 `losses`.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +35,13 @@ from fp3o.learning.stage_data import (
     coupling_weights,
     others_log_ratio,
 )
-from fp3o.learning.steps import critic_step, gradient_step, select_sequences, shuffle_sequences
+from fp3o.learning.steps import (
+    Minibatch,
+    critic_step,
+    epoch_minibatches,
+    gradient_step,
+    with_inputs,
+)
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
@@ -196,16 +204,29 @@ def one_epoch(
     setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], key: PRNGKeyArray, learner: Learner
 ) -> tuple[Learner, Metrics]:
     """One pass over shuffled minibatches (and additional passes of the critic, if configured)."""
-    minibatches = shuffle_sequences(inputs.data, key, setup.config.minibatches)
-    select = partial(select_sequences, setup, inputs.data)
+    minibatches = epoch_minibatches(setup, inputs, key)
+    complete = partial(with_inputs, inputs.data)
 
-    def critic_only(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
-        return critic_step(setup, inputs, learner, select(sequences))
+    def critic_only(learner: Learner, part: Minibatch) -> tuple[Learner, Metrics]:
+        return critic_step(setup, inputs, learner, complete(part))
 
-    def both(learner: Learner, sequences: Array) -> tuple[Learner, Metrics]:
-        return gradient_step(setup, inputs, gate, learner, select(sequences))
+    def both(learner: Learner, part: Minibatch) -> tuple[Learner, Metrics]:
+        return gradient_step(setup, inputs, gate, learner, complete(part))
 
     for _ in range(setup.row.critic_passes - 1):
-        learner, _ = jax.lax.scan(critic_only, learner, minibatches)
-    learner, log = jax.lax.scan(both, learner, minibatches)
-    return learner, {name: values.sum() for name, values in log.items()}
+        learner, _ = sum_over(critic_only, learner, minibatches)
+    return sum_over(both, learner, minibatches)
+
+
+def sum_over(step: Callable[..., Any], learner: Learner, minibatches: Minibatch) -> Any:
+    """The learner after a step on each minibatch, and the sums of the metrics."""
+    zeros = jax.tree.map(
+        lambda x: jnp.zeros(x.shape, x.dtype),
+        jax.eval_shape(step, learner, jax.tree.map(lambda x: x[0], minibatches))[1],
+    )
+
+    def body(carry: tuple[Learner, Metrics], part: Minibatch) -> tuple[Any, None]:
+        learner, log = step(carry[0], part)
+        return (learner, jax.tree.map(jnp.add, carry[1], log)), None
+
+    return jax.lax.scan(body, (learner, zeros), minibatches)[0]

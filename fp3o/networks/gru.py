@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fp3o.backend import on_gpu, scan_unroll
 from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
 from fp3o.sharing.maps import Groups
 
@@ -75,15 +76,13 @@ def scan_states(
         return h, h
 
     steps = jnp.moveaxis(inputs, 2, 0), jnp.moveaxis(starts, 2, 0)
-    # On accelerators, starting small kernels costs most: fewer turns of the loop.
-    unroll = 1 if jax.default_backend() == "cpu" else 10
-    return jnp.moveaxis(jax.lax.scan(step, first, steps, unroll=unroll)[1], 0, 2)
+    return jnp.moveaxis(jax.lax.scan(step, first, steps, unroll=scan_unroll(10))[1], 0, 2)
 
 
 def use_kernel(first: Float[Array, "k c h"], steps: int) -> bool:
     """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
     sequences, size = first.shape[1:]
-    if jax.default_backend() != "gpu" or first.dtype != jnp.float32 or steps == 1:
+    if not on_gpu() or first.dtype != jnp.float32 or steps == 1:
         return False
     return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_compiles(size)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from fp3o.backend import scan_unroll
 from fp3o.envs.api import VecEnv
 from fp3o.envs.interface import require_shapes
 from fp3o.envs.vectorise import SeedBatchedEnv
@@ -69,7 +70,9 @@ def update_learner(
 ) -> tuple[Learner, RolloutState, Metrics]:
     """Update the learner on a rollout; also advances the critic's hidden state and statistics."""
     ends = trajectory.terminated | trajectory.truncated
-    stats, finished = jax.lax.scan(count_step, rollout.episode_stats, (trajectory.reward, ends))
+    stats, finished = jax.lax.scan(
+        count_step, rollout.episode_stats, (trajectory.reward, ends), unroll=scan_unroll()
+    )
     data, critic_hidden, batch_metrics = make_batch(
         setup, hparams, learner, trajectory, rollout.critic_hidden
     )
