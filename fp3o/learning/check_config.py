@@ -15,7 +15,7 @@ from fp3o.algorithms.table import FIELDS, read_field
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.config import Config
 from fp3o.networks.actor import STD_PARAM_INIT
-from fp3o.networks.network import ACTIVATIONS
+from fp3o.networks.mlp import ACTIVATIONS
 from fp3o.spec import MAX_LAYERS, EnvSpec
 
 Range = tuple[Callable[[float], bool], str]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fp3o.backend import on_gpu, scan_unroll
-from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
+from fp3o.networks.layers import Agents, Grouped, GroupedLinear, grouped_product
 from fp3o.sharing.maps import Groups
 
 BLOCK = 16
@@ -32,26 +32,25 @@ class GroupedGRU(Grouped):
 
     def __call__(
         self,
-        x: Float[Array, "*k r i"],
-        norm: GroupedNorm | None,
+        x_gates: Float[Array, "*k r h3"],
         hidden_state: Float[Array, "k c h"],
         episode_start: Bool[Array, "k r"],
         agents: Agents,
     ) -> Float[Array, "k r h"]:
-        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
+        """Hidden state after every step; it is reset to 0 before a step that starts an episode.
+
+        `x_gates` is the input side of the gates, the output of `input`. It does not depend on the
+        hidden state and is computed for all steps at once.
+        """
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
         starts = episode_start.reshape(shape)
-        # The input side does not depend on the hidden state: one product for all steps.
-        input_weight, input_bias = self.input.fold_norm(norm, agents)
+        inputs = x_gates.reshape(*shape, -1)
         if use_kernel(hidden_state, shape[2]):
             from fp3o.networks.gru_kernel import gru_states
 
-            no_bias = jnp.zeros_like(input_bias)  # the kernel adds it
-            inputs = grouped_product(x, input_weight, no_bias).reshape(*shape, -1)
-            states = gru_states(inputs, hidden_state, starts, weight, (input_bias, bias))
+            states = gru_states(inputs, hidden_state, starts, weight, bias)
         else:
-            inputs = grouped_product(x, input_weight, input_bias).reshape(*shape, -1)
             states = scan_states(inputs, hidden_state, starts, weight, bias)
         return states.reshape(*episode_start.shape, hidden_state.shape[2])
 

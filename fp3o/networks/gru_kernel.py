@@ -37,19 +37,14 @@ def gru_states(
     first: Float[Array, "k c h"],
     starts: Bool[Array, "k c t"],
     weight: Float[Array, "g h h3"],
-    biases: tuple[Float[Array, "g2 h3"], Float[Array, "g h3"]],
+    bias: Float[Array, "g h3"],
 ) -> Float[Array, "k c t h"]:
     """Hidden states after every step of sequences that begin with the hidden state `first`.
 
-    `inputs` is the input side of the gates without its bias; `biases` are those of the input side
-    and of the hidden side. One group of parameters, or one per agent.
+    `inputs` is the input side of the gates. One group of parameters, or one per agent.
     """
     agents, sequences, steps, _ = inputs.shape
-    size = first.shape[2]
-    (xr, xz, xn), (hr, hz, hn) = (jnp.moveaxis(b.reshape(-1, 3, size), 1, 0) for b in biases)
-    bias = jnp.stack(jnp.broadcast_arrays(xr + hr, xz + hz, xn, hn), axis=1)
-    groups = max(weight.shape[0], bias.shape[0])
-    weight, bias = (jnp.broadcast_to(x, (groups, *x.shape[1:])) for x in (weight, bias))
+    size, groups = first.shape[2], weight.shape[0]
     keep = 1.0 - starts.astype(inputs.dtype)
     inputs, first, keep = (x.reshape(groups, -1, *x.shape[2:]) for x in (inputs, first, keep))
     states = _states(inputs, first, keep, weight, bias)
@@ -63,7 +58,7 @@ def compile_kernels(size: int) -> None:
     starts = jax.ShapeDtypeStruct((1, BLOCKS[0], 2), jnp.bool_)
     weight, bias = array((1, size, 3 * size)), array((1, 3 * size))
     gradient = jax.grad(lambda *arrays: gru_states(*arrays).sum())
-    jax.jit(gradient).lower(inputs, first, starts, weight, (bias, bias)).compile()
+    jax.jit(gradient).lower(inputs, first, starts, weight, bias).compile()
 
 
 @jax.custom_vjp
@@ -127,29 +122,36 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
 
 def _states_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, out = refs
-    weights = _thirds(weight)
+    weights, biases, last = _thirds(weight), _thirds(bias), inputs.shape[1] - 1
 
-    def step(t: Any, h: Array) -> Array:
-        h = h * keep[:, t][:, None]
-        _, z, n, _ = _gates(inputs, t, h, weights, bias)
+    def step(t: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        h, (x, kept) = carry
+        later = _read_step(jnp.minimum(t + 1, last), inputs, keep)  # read while t is computed
+        h = h * kept
+        _, z, n, _ = _gates(x, h, weights, biases)
         h = (1.0 - z) * n + z * h
         out[:, t, :] = h
-        return h
+        return h, later
 
-    jax.lax.fori_loop(0, inputs.shape[1], step, first[...])
+    jax.lax.fori_loop(0, last + 1, step, (first[...], _read_step(0, inputs, keep)))
 
 
 def _gradient_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, states, d_states, *outputs = refs
     d_inputs, d_first, d_weight, d_bias = outputs
-    weights, (steps, size) = _thirds(weight), (inputs.shape[1], weight.shape[0])
+    weights, biases = _thirds(weight), _thirds(bias)
+    steps, size = inputs.shape[1], weight.shape[0]
+
+    def read(t: Any) -> Any:
+        before = jnp.where(t > 0, states[:, jnp.maximum(t - 1, 0), :], first[...])
+        return _read_step(t, inputs, keep), before, d_states[:, t, :]
 
     def step(i: Any, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        (dh, dw, db), t = carry, steps - 1 - i
-        kept = keep[:, t][:, None]
-        h = jnp.where(t > 0, states[:, jnp.maximum(t - 1, 0), :], first[...]) * kept
-        r, z, n, hn = _gates(inputs, t, h, weights, bias)
-        dh = dh + d_states[:, t, :]
+        (dh, dw, db, now), t = carry, steps - 1 - i
+        earlier = read(jnp.maximum(t - 1, 0))  # read while t is computed
+        (x, kept), h, d_state = now
+        h, dh = h * kept, dh + d_state
+        r, z, n, hn = _gates(x, h, weights, biases)
         dn = dh * (1.0 - z) * (1.0 - n * n)
         dz = dh * (h - n) * z * (1.0 - z)
         dr = dn * hn * r * (1.0 - r)
@@ -157,29 +159,33 @@ def _gradient_kernel(*refs: Any) -> None:
             d_inputs[:, t, pl.ds(j * size, size)] = gate
         hidden_side = dr, dz, dn * r
         dw = [w + _product(h, d, (0, 0)) for w, d in zip(dw, hidden_side, strict=True)]
-        db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
+        db = [b + d.sum(0) for b, d in zip(db, hidden_side, strict=True)]
         back = (_product(d, w, (1, 1)) for d, w in zip(hidden_side, weights, strict=True))
-        return sum(back, dh * z) * kept, dw, db
+        return sum(back, dh * z) * kept, dw, db, earlier
 
     zero = jnp.zeros_like(first[...])
     matrix, vector = jnp.zeros((size, size), zero.dtype), jnp.zeros(size, zero.dtype)
-    dh, dw, db = jax.lax.fori_loop(0, steps, step, (zero, [matrix] * 3, [vector] * 4))
+    start = zero, [matrix] * 3, [vector] * 3, read(steps - 1)
+    dh, dw, db, _ = jax.lax.fori_loop(0, steps, step, start)
     d_first[...] = dh
     for j in range(3):
         d_weight[:, pl.ds(j * size, size)] = dw[j]
-    for j in range(4):
-        d_bias[j, :] = db[j]
+        d_bias[pl.ds(j * size, size)] = db[j]
 
 
-def _gates(inputs: Any, t: Any, h: Array, weights: Sequence[Array], bias: Any) -> tuple[Array, ...]:
+def _read_step(t: Any, inputs: Any, keep: Any) -> tuple[list[Array], Array]:
+    """Input side of the gates at a step, and whether the hidden state before it is kept."""
+    size = inputs.shape[2] // 3
+    return [inputs[:, t, pl.ds(j * size, size)] for j in range(3)], keep[:, t][:, None]
+
+
+def _gates(
+    x: Sequence[Array], h: Array, weights: Sequence[Array], biases: Sequence[Array]
+) -> tuple[Array, ...]:
     """r, z, n, and the affine map of the hidden state in n = tanh(x_n + r h_n)."""
-    size = h.shape[1]
-    xr, xz, xn = (inputs[:, t, pl.ds(j * size, size)] for j in range(3))
-    br, bz, bn, bh = (bias[j, :][None] for j in range(4))
-    r = jax.nn.sigmoid(xr + h @ weights[0] + br)
-    z = jax.nn.sigmoid(xz + h @ weights[1] + bz)
-    hn = h @ weights[2] + bh
-    return r, z, jnp.tanh(xn + bn + r * hn), hn
+    hr, hz, hn = (h @ w + b[None] for w, b in zip(weights, biases, strict=True))
+    r, z = jax.nn.sigmoid(x[0] + hr), jax.nn.sigmoid(x[1] + hz)
+    return r, z, jnp.tanh(x[2] + r * hn), hn
 
 
 def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
@@ -187,6 +193,7 @@ def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
     return jax.lax.dot_general(one, other, ((axes[:1], axes[1:]), ((), ())))
 
 
-def _thirds(weight: Any) -> list[Array]:
-    size = weight.shape[0]
-    return [weight[:, pl.ds(j * size, size)] for j in range(3)]
+def _thirds(array: Any) -> list[Array]:
+    """The parts of a weight or bias that belong to r, z and n."""
+    size = array.shape[-1] // 3
+    return [array[..., pl.ds(j * size, size)] for j in range(3)]

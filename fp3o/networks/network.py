@@ -1,16 +1,15 @@
 """Policy and value networks: the base class, the built-in MLP with GRU, and networks by name."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from fp3o.backend import on_gpu
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
 from fp3o.networks.gru import GroupedGRU
@@ -20,12 +19,10 @@ from fp3o.networks.layers import (
     GroupedNorm,
     layer_norm,
     linear,
-    normalise,
 )
+from fp3o.networks.mlp import MLPStyle, apply_layers
 from fp3o.sharing.maps import Sharing
 from fp3o.spec import EnvSpec
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0}
 """Gain of the orthogonal initialisation per activation."""
@@ -139,18 +136,19 @@ class MLPGRUNetwork(Network):
 
         Without norms, inputs are not normalised.
         """
-        standard = normalise if self.norms else lambda x: x
         norms = self.norms or (None,) * (len(self.hidden) + 2)
-        if x.shape[0] == 1:  # a single agent: an axis of size one costs a third of the speed
+        style = MLPStyle(self.activation, layer_norm=bool(self.norms))
+        if x.shape[0] == 1 and not on_gpu():  # an axis of size one costs a third of the speed
             x = x[0]
-        for norm, layer in zip(norms, self.hidden, strict=False):
-            x = standard(ACTIVATIONS[self.activation](layer(x, norm, agents)))
+        next_layer = self.output if self.gru is None else self.gru.input
+        layers = [*zip(norms, (*self.hidden, next_layer), strict=False)]
+        out = apply_layers(x, layers, style, agents)
         hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
         if self.gru is not None:
-            before = norms[len(self.hidden)]
-            hidden_states = self.gru(x, before, hidden_state, episode_start, agents)
-            x = standard(hidden_states)
-        out = self.output(x, norms[-1], agents)
+            hidden_states = self.gru(out, hidden_state, episode_start, agents)
+            out = apply_layers(
+                hidden_states, [(norms[-1], self.output)], style, agents, "normalise"
+            )
         return out.reshape(*episode_start.shape, out.shape[-1]), hidden_states
 
     def folded(self) -> "MLPGRUNetwork":

@@ -33,7 +33,7 @@ def results(parameters: Any, seeds: int, sequences: int, agents: Array | None) -
 
     def loss(parameters: Any, x: Array, first: Array) -> tuple[Array, Array]:
         layer, norm = parameters
-        states = jax.vmap(lambda x, h, s: layer(x, norm, h, s, agents))(x, first, starts)
+        states = jax.vmap(lambda x, h, s: layer(layer.input(x, norm, agents), h, s, agents))(x, first, starts)
         return (states * wanted).sum(), states
 
     (_, states), gradients = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(parameters, x, first)

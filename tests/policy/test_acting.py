@@ -24,7 +24,7 @@ from small_policies import (
 from fp3o.errors import NonFiniteError
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.distributions import MASKED_LOGIT
-from fp3o.networks.network import ACTIVATIONS
+from fp3o.networks.mlp import ACTIVATIONS
 from fp3o.policy import Choices, Normal, Policy, network, team
 from fp3o.policy.export import read_actor
 from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
