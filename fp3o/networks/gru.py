@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fp3o.backend import on_gpu, scan_unroll
-from fp3o.networks.layers import Agents, Grouped, GroupedLinear, grouped_product
+from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
 from fp3o.sharing.maps import Groups
 
 BLOCK = 16
@@ -32,25 +32,26 @@ class GroupedGRU(Grouped):
 
     def __call__(
         self,
-        x_gates: Float[Array, "*k r h3"],
+        x: Float[Array, "*k r i"],
+        norm: GroupedNorm | None,
         hidden_state: Float[Array, "k c h"],
         episode_start: Bool[Array, "k r"],
         agents: Agents,
     ) -> Float[Array, "k r h"]:
-        """Hidden state after every step; it is reset to 0 before a step that starts an episode.
-
-        `x_gates` is the input side of the gates, the output of `input`. It does not depend on the
-        hidden state and is computed for all steps at once.
-        """
+        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
         starts = episode_start.reshape(shape)
-        inputs = x_gates.reshape(*shape, -1)
-        if use_kernel(hidden_state, shape[2]):
+        # The input side does not depend on the hidden state: one product for all steps.
+        input_weight, input_bias = self.input.fold_norm(norm, agents)
+        if use_kernel(hidden_state):
             from fp3o.networks.gru_kernel import gru_states
 
-            states = gru_states(inputs, hidden_state, starts, weight, bias)
+            no_bias = jnp.zeros_like(input_bias)  # the kernel adds it
+            inputs = grouped_product(x, input_weight, no_bias).reshape(*shape, -1)
+            states = gru_states(inputs, hidden_state, starts, weight, (input_bias, bias))
         else:
+            inputs = grouped_product(x, input_weight, input_bias).reshape(*shape, -1)
             states = scan_states(inputs, hidden_state, starts, weight, bias)
         return states.reshape(*episode_start.shape, hidden_state.shape[2])
 
@@ -78,10 +79,10 @@ def scan_states(
     return jnp.moveaxis(jax.lax.scan(step, first, steps, unroll=scan_unroll(10))[1], 0, 2)
 
 
-def use_kernel(first: Float[Array, "k c h"], steps: int) -> bool:
+def use_kernel(first: Float[Array, "k c h"]) -> bool:
     """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
     sequences, size = first.shape[1:]
-    if not on_gpu() or first.dtype != jnp.float32 or steps == 1:
+    if not on_gpu() or first.dtype != jnp.float32:
         return False
     return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_compiles(size)
 

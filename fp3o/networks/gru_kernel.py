@@ -37,14 +37,19 @@ def gru_states(
     first: Float[Array, "k c h"],
     starts: Bool[Array, "k c t"],
     weight: Float[Array, "g h h3"],
-    bias: Float[Array, "g h3"],
+    biases: tuple[Float[Array, "g2 h3"], Float[Array, "g h3"]],
 ) -> Float[Array, "k c t h"]:
     """Hidden states after every step of sequences that begin with the hidden state `first`.
 
-    `inputs` is the input side of the gates. One group of parameters, or one per agent.
+    `inputs` is the input side of the gates without its bias; `biases` are those of the input side
+    and of the hidden side. One group of parameters, or one per agent.
     """
     agents, sequences, steps, _ = inputs.shape
-    size, groups = first.shape[2], weight.shape[0]
+    size = first.shape[2]
+    (xr, xz, xn), (hr, hz, hn) = (jnp.moveaxis(b.reshape(-1, 3, size), 1, 0) for b in biases)
+    bias = jnp.stack(jnp.broadcast_arrays(xr + hr, xz + hz, xn, hn), axis=1)
+    groups = max(weight.shape[0], bias.shape[0])
+    weight, bias = (jnp.broadcast_to(x, (groups, *x.shape[1:])) for x in (weight, bias))
     keep = 1.0 - starts.astype(inputs.dtype)
     inputs, first, keep = (x.reshape(groups, -1, *x.shape[2:]) for x in (inputs, first, keep))
     states = _states(inputs, first, keep, weight, bias)
@@ -58,7 +63,7 @@ def compile_kernels(size: int) -> None:
     starts = jax.ShapeDtypeStruct((1, BLOCKS[0], 2), jnp.bool_)
     weight, bias = array((1, size, 3 * size)), array((1, 3 * size))
     gradient = jax.grad(lambda *arrays: gru_states(*arrays).sum())
-    jax.jit(gradient).lower(inputs, first, starts, weight, bias).compile()
+    jax.jit(gradient).lower(inputs, first, starts, weight, (bias, bias)).compile()
 
 
 @jax.custom_vjp
@@ -122,7 +127,7 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
 
 def _states_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, out = refs
-    weights, biases, last = _thirds(weight), _thirds(bias), inputs.shape[1] - 1
+    weights, biases, last = _thirds(weight), _rows(bias), inputs.shape[1] - 1
 
     def step(t: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
         h, (x, kept) = carry
@@ -139,7 +144,7 @@ def _states_kernel(*refs: Any) -> None:
 def _gradient_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, states, d_states, *outputs = refs
     d_inputs, d_first, d_weight, d_bias = outputs
-    weights, biases = _thirds(weight), _thirds(bias)
+    weights, biases = _thirds(weight), _rows(bias)
     steps, size = inputs.shape[1], weight.shape[0]
 
     def read(t: Any) -> Any:
@@ -159,18 +164,19 @@ def _gradient_kernel(*refs: Any) -> None:
             d_inputs[:, t, pl.ds(j * size, size)] = gate
         hidden_side = dr, dz, dn * r
         dw = [w + _product(h, d, (0, 0)) for w, d in zip(dw, hidden_side, strict=True)]
-        db = [b + d.sum(0) for b, d in zip(db, hidden_side, strict=True)]
+        db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
         back = (_product(d, w, (1, 1)) for d, w in zip(hidden_side, weights, strict=True))
         return sum(back, dh * z) * kept, dw, db, earlier
 
     zero = jnp.zeros_like(first[...])
     matrix, vector = jnp.zeros((size, size), zero.dtype), jnp.zeros(size, zero.dtype)
-    start = zero, [matrix] * 3, [vector] * 3, read(steps - 1)
+    start = zero, [matrix] * 3, [vector] * 4, read(steps - 1)
     dh, dw, db, _ = jax.lax.fori_loop(0, steps, step, start)
     d_first[...] = dh
     for j in range(3):
         d_weight[:, pl.ds(j * size, size)] = dw[j]
-        d_bias[pl.ds(j * size, size)] = db[j]
+    for j in range(4):
+        d_bias[j, :] = db[j]
 
 
 def _read_step(t: Any, inputs: Any, keep: Any) -> tuple[list[Array], Array]:
@@ -183,9 +189,10 @@ def _gates(
     x: Sequence[Array], h: Array, weights: Sequence[Array], biases: Sequence[Array]
 ) -> tuple[Array, ...]:
     """r, z, n, and the affine map of the hidden state in n = tanh(x_n + r h_n)."""
-    hr, hz, hn = (h @ w + b[None] for w, b in zip(weights, biases, strict=True))
-    r, z = jax.nn.sigmoid(x[0] + hr), jax.nn.sigmoid(x[1] + hz)
-    return r, z, jnp.tanh(x[2] + r * hn), hn
+    br, bz, bn, bh = biases
+    hr, hz, hn = (h @ weight for weight in weights)
+    r, z, hn = jax.nn.sigmoid(x[0] + hr + br), jax.nn.sigmoid(x[1] + hz + bz), hn + bh
+    return r, z, jnp.tanh(x[2] + bn + r * hn), hn
 
 
 def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
@@ -193,7 +200,12 @@ def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
     return jax.lax.dot_general(one, other, ((axes[:1], axes[1:]), ((), ())))
 
 
-def _thirds(array: Any) -> list[Array]:
-    """The parts of a weight or bias that belong to r, z and n."""
-    size = array.shape[-1] // 3
-    return [array[..., pl.ds(j * size, size)] for j in range(3)]
+def _thirds(weight: Any) -> list[Array]:
+    """The parts of a weight that belong to r, z and n."""
+    size = weight.shape[0]
+    return [weight[:, pl.ds(j * size, size)] for j in range(3)]
+
+
+def _rows(bias: Any) -> list[Array]:
+    """Biases of r, z, and of n inside and outside of the reset gate."""
+    return [bias[j, :][None] for j in range(4)]

@@ -1,4 +1,4 @@
-"""Layers one after another: each a linear map of normalised activations.
+"""Layers one after another: linear maps of normalised activations.
 
 There are two implementations: products and elementwise operations of XLA, and on a GPU kernels in
 which the activations of a block of rows stay in registers over several layers.
@@ -6,92 +6,106 @@ which the activations of a block of rows stay in registers over several layers.
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fp3o.backend import on_gpu
-from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, normalise
+from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, grouped_product, normalise
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
-KERNEL_SIZES = (16, 32, 64)
+MLP_KERNEL_SIZES = (16, 32, 64)
 """Sizes of hidden layers in a kernel: powers of two for which its blocks fit into registers."""
 
-MAX_INPUT = 64
-"""Largest input of a kernel; a larger first layer is one product of XLA, and the kernel follows."""
+MAX_INPUT = MAX_OUTPUT = 64
+"""Largest input and output of a kernel. A larger first layer is a product of XLA, and the kernel
+begins after it."""
 
 NormedLayer = tuple[GroupedNorm | None, GroupedLinear]
-"""LayerNorm's scale and shift, and the layer that they precede."""
-
-Entry = Literal["none", "normalise", "activation"]
-"""What happens before the first layer: nothing, normalise, or activation and normalise."""
+"""LayerNorm's scale and shift, and the layer after it."""
 
 
 class MLPStyle(NamedTuple):
-    """What happens between layers."""
+    """What happens before, between and after layers."""
 
     activation: str
-    layer_norm: bool
+    norm: bool
+    """Whether activations are normalised."""
+    normalise_input: bool = False
+    activate_output: bool = False
+    """Whether the last layer is followed by activation and normalisation, like the others."""
 
-    def enter(self, x: Array, entry: Entry) -> Array:
-        """The input of the first layer."""
-        if entry == "activation":
-            x = ACTIVATIONS[self.activation](x)
-        return normalise(x) if self.layer_norm and entry != "none" else x
+    def activate(self, x: Array) -> Array:
+        """Activation and normalisation."""
+        return self.normalise(ACTIVATIONS[self.activation](x))
+
+    def normalise(self, x: Array) -> Array:
+        """Normalisation, if there is one."""
+        return normalise(x) if self.norm else x
 
 
 def apply_layers(
-    x: Float[Array, "*k r i"],
-    layers: Sequence[NormedLayer],
-    style: MLPStyle,
-    agents: Agents,
-    entry: Entry = "none",
+    x: Float[Array, "*k r i"], layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
 ) -> Float[Array, "*k r o"]:
     """Apply layers, with activation and normalisation between them."""
-    if use_mlp_kernel(x, layers, entry):
-        return _apply_in_kernel(x, layers, style, agents, entry)
-    x = style.enter(x, entry)
+    if use_mlp_kernel(x, layers, style):
+        return _apply_in_kernel(x, layers, style, agents)
+    x = style.normalise(x) if style.normalise_input else x
     for j, (norm, layer) in enumerate(layers):
-        x = layer(style.enter(x, "activation") if j else x, norm, agents)
-    return x
+        x = layer(style.activate(x) if j else x, norm, agents)
+    return style.activate(x) if style.activate_output else x
 
 
 def _apply_in_kernel(
-    x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents, entry: Entry
+    x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
 ) -> Array:
-    from fp3o.networks.mlp_kernel import Chain, layer_chain
+    from fp3o.networks.mlp_kernel import Chain, LayerArrays, layer_chain
 
+    enters, entry_bias = (False, style.normalise_input), None
     if x.shape[-1] > MAX_INPUT:
         (norm, first), *layers = layers
-        x, entry = first(style.enter(x, entry), norm, agents), "activation"
+        weight, entry_bias = first.fold_norm(norm, agents)
+        x = grouped_product(x, weight, jnp.zeros_like(entry_bias))  # the kernel adds it
+        enters = (True, True)
     arrays = [
-        (
-            *((None, None) if norm is None else (norm.of(p, agents) for p in (norm.scale, norm.shift))),
+        LayerArrays(
+            norm and norm.of(norm.scale, agents),
+            norm and norm.of(norm.shift, agents),
             layer.of(layer.weight, agents),
             layer.of(layer.bias, agents),
         )
         for norm, layer in layers
     ]
-    chain = Chain((), style.activation, entry, style.layer_norm, entry != "none")
-    return layer_chain(x, arrays, chain)
+    chain = Chain(style.activation, style.norm, enters, style.activate_output)
+    return layer_chain(x, arrays, entry_bias, chain)
 
 
 def use_mlp_kernel(
-    x: Float[Array, "*k r i"], layers: Sequence[NormedLayer], entry: Entry
+    x: Float[Array, "*k r i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
-    if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3:
+    if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3 or not mlp_kernel_compiles():
         return False
-    sizes = {layer.weight.shape[1] for _, layer in layers[entry == "none" :]}
-    if x.shape[-1] > MAX_INPUT and len(layers) == 1:
-        return False
-    return sizes <= {*KERNEL_SIZES} and mlp_kernel_compiles()
+    first, *others = (layer.weight.shape[1] for _, layer in layers)
+    width = layers[-1][1].weight.shape[2]
+    if style.normalise_input:
+        others.append(first)
+    if style.activate_output:
+        others.append(width)
+    few_layers = len(layers) == 1 and first > MAX_INPUT
+    return {*others} <= {*MLP_KERNEL_SIZES} and width <= MAX_OUTPUT and not few_layers
 
 
 @cache
 def mlp_kernel_compiles() -> bool:
-    """Whether the kernel and its gradient compile for this GPU; if not, XLA's operations are used."""
+    """Whether kernels and their gradient compile for this GPU; if not, XLA's operations are used."""
+    from fp3o.networks.mlp_kernel import compile_mlp_kernels
+
+    try:
+        compile_mlp_kernels()
+    except Exception:  # compilers of kernels raise errors of many classes
+        return False
     return True

@@ -137,18 +137,20 @@ class MLPGRUNetwork(Network):
         Without norms, inputs are not normalised.
         """
         norms = self.norms or (None,) * (len(self.hidden) + 2)
-        style = MLPStyle(self.activation, layer_norm=bool(self.norms))
+        style = MLPStyle(self.activation, norm=bool(self.norms))
         if x.shape[0] == 1 and not on_gpu():  # an axis of size one costs a third of the speed
             x = x[0]
-        next_layer = self.output if self.gru is None else self.gru.input
-        layers = [*zip(norms, (*self.hidden, next_layer), strict=False)]
-        out = apply_layers(x, layers, style, agents)
+        hidden = [*zip(norms, self.hidden, strict=False)]
         hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
-        if self.gru is not None:
-            hidden_states = self.gru(out, hidden_state, episode_start, agents)
-            out = apply_layers(
-                hidden_states, [(norms[-1], self.output)], style, agents, "normalise"
+        if self.gru is None:
+            out = apply_layers(x, [*hidden, (norms[len(hidden)], self.output)], style, agents)
+        else:
+            x = apply_layers(x, hidden, style._replace(activate_output=True), agents)
+            hidden_states = self.gru(
+                x, norms[len(hidden)], hidden_state, episode_start, agents
             )
+            output, style = [(norms[-1], self.output)], style._replace(normalise_input=True)
+            out = apply_layers(hidden_states, output, style, agents)
         return out.reshape(*episode_start.shape, out.shape[-1]), hidden_states
 
     def folded(self) -> "MLPGRUNetwork":

@@ -33,7 +33,7 @@ def results(parameters: Any, seeds: int, sequences: int, agents: Array | None) -
 
     def loss(parameters: Any, x: Array, first: Array) -> tuple[Array, Array]:
         layer, norm = parameters
-        states = jax.vmap(lambda x, h, s: layer(layer.input(x, norm, agents), h, s, agents))(x, first, starts)
+        states = jax.vmap(lambda x, h, s: layer(x, norm, h, s, agents))(x, first, starts)
         return (states * wanted).sum(), states
 
     (_, states), gradients = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(parameters, x, first)
@@ -71,15 +71,14 @@ def test_a_kernel_that_does_not_compile_is_noticed(monkeypatch):
 
 def test_when_the_kernel_is_used(monkeypatch):
     state = lambda sequences, size, dtype="float32": jnp.zeros((2, sequences, size), dtype)  # noqa: E731
-    assert not gru.use_kernel(state(32, 64), 10), "there is no GPU"
+    assert not gru.use_kernel(state(32, 64)), "there is no GPU"
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(gru, "kernel_compiles", lambda size: True)
-    assert gru.use_kernel(state(48, 64), 10)
+    assert gru.use_kernel(state(48, 64))
     assert min(gru_kernel.BLOCKS) == gru.BLOCK
-    assert not gru.use_kernel(state(32, 64), 1), "one step: nothing to keep in registers"
-    assert not gru.use_kernel(state(40, 64), 10), "no whole number of blocks"
-    assert not gru.use_kernel(state(32, 48), 10), "not a power of two"
-    assert not gru.use_kernel(state(32, 128), 10), "too large for registers"
-    assert not gru.use_kernel(state(32, 64, "float16"), 10)
+    assert not gru.use_kernel(state(40, 64)), "no whole number of blocks"
+    assert not gru.use_kernel(state(32, 48)), "not a power of two"
+    assert not gru.use_kernel(state(32, 128)), "too large for registers"
+    assert not gru.use_kernel(state(32, 64, "float16"))
     monkeypatch.setattr(gru, "kernel_compiles", lambda size: False)
-    assert not gru.use_kernel(state(32, 64), 10), "another kind of GPU"
+    assert not gru.use_kernel(state(32, 64)), "another kind of GPU"
