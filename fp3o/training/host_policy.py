@@ -6,6 +6,7 @@ rollout at once, from the outputs of the network.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -19,8 +20,11 @@ from fp3o.spec import Discrete
 from fp3o.training.numpy_decisions import Decide, HostDecision, NumPyDecisions
 from fp3o.training.rollout import ActorInputs, sample_noise
 
-NUMPY_PRODUCTS = 2**20
-"""NumPy selects actions up to this number of multiplications (rows times parameters per row)."""
+NUMPY_PRODUCTS = 2**19
+"""NumPy selects actions if no layer needs more multiplications than this, rows times weights.
+
+Above this number OpenBLAS starts threads, which slow down those of the simulations.
+"""
 
 
 class HostPolicy:
@@ -72,15 +76,12 @@ class HostPolicy:
 
     def _uses_numpy(self, num_envs: int) -> bool:
         spec = self.setup.network_spec("actor")
-        trunk, size = spec.trunk, spec.num_in
-        products = 0
-        for width in trunk.hidden:
-            products, size = products + size * width, width
-        if trunk.gru_size:
-            products, size = products + 3 * trunk.gru_size * (size + trunk.gru_size), trunk.gru_size
-        products += size * spec.num_out
+        sizes, gru_size = (spec.num_in, *spec.trunk.hidden), spec.trunk.gru_size
+        weights = [one * two for one, two in pairwise(sizes)]
+        weights.append(3 * gru_size * max(gru_size, sizes[-1]))
+        weights.append((gru_size or sizes[-1]) * spec.num_out)
         rows = (self.num_seeds or 1) * num_envs * self.setup.spec.num_agents
-        return self.setup.network is MLPGRUNetwork and rows * products <= NUMPY_PRODUCTS
+        return self.setup.network is MLPGRUNetwork and rows * max(weights) <= NUMPY_PRODUCTS
 
     def _choose(self, folded: tuple[Array, ...], inputs: ActorInputs, noise: Any) -> HostDecision:
         passed = (
