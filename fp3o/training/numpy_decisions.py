@@ -48,10 +48,10 @@ class NumPyDecisions:
         ids[...] = np.eye(spec.num_agents)[:, : ids.shape[-1]]
         self._flat = self._features.reshape(math.prod(self._rows), size)
         self._recurrent, self._mask = bool(config.gru_size), spec.actions.mask
-        self._padding = None if self._mask.all() else ~self._mask
+        self._padded = not self._mask.all()
         widths = spec.actions.widths if isinstance(spec.actions, Discrete) else ()
         self._edges = [*pairwise(accumulate(widths, initial=0))]
-        self._std: Any = None
+        self._std, self._choice_type = None, jnp.zeros(0, int).dtype
 
     def load(self, layers: tuple[Any, ...], std: Any) -> None:
         """Set the parameters."""
@@ -71,14 +71,14 @@ class NumPyDecisions:
         return HostDecision(choose(output, inputs, noise), output, after.reshape(before.shape))
 
     def _gaussian(self, mean: np.ndarray, _: ActorInputs, noise: np.ndarray | None) -> np.ndarray:
-        action = mean if noise is None else mean + noise * self._std
-        return action if self._padding is None else np.where(self._mask, action, mean.dtype.type(0))
+        action = mean.copy() if noise is None else mean + noise * self._std
+        return np.where(self._mask, action, mean.dtype.type(0)) if self._padded else action
 
     def _categorical(
         self, logits: np.ndarray, inputs: ActorInputs, noise: np.ndarray | None
     ) -> np.ndarray:
         logits = np.where(inputs.action_mask & self._mask, logits, logits.dtype.type(MASKED_LOGIT))
-        action = np.empty((*self._rows, len(self._edges)), jnp.zeros(0, int).dtype)
+        action = np.empty((*self._rows, len(self._edges)), self._choice_type)
         for d, (start, stop) in enumerate(self._edges):
             part = logits[..., start:stop]
             if noise is not None:

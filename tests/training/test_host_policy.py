@@ -35,12 +35,8 @@ def random_inputs(setup: Setup, random: np.random.Generator, *lead: int) -> Acto
     mask[..., 0, 1, :] = False
     if isinstance(setup.spec.actions, Box):  # they have padding only
         mask[...] = setup.spec.actions.mask
-    return ActorInputs(  # pyright: ignore[reportCallIssue]
-        normal(6),
-        mask,
-        random.random(lead) < 0.5,
-        normal(setup.config.gru_size),  # pyright: ignore
-    )
+    arrays: Any = normal(6), mask, random.random(lead) < 0.5, normal(setup.config.gru_size)
+    return ActorInputs(*arrays)
 
 
 def perturbed(params: Any, random: np.random.Generator) -> Any:
@@ -82,7 +78,9 @@ def test_numpy_decides_like_the_compiled_policy(
         for x, y in zip(one, two, strict=True):
             assert x.dtype == y.dtype and x.shape == y.shape
             np.testing.assert_allclose(x, y, atol=2e-6)
-    log_prob = policy.log_prob(folded, two.output[None], two.action[None], inputs.action_mask[None])
+    last = compiled(inputs, noise[-1])
+    mask: Any = inputs.action_mask
+    log_prob = policy.log_prob(folded, last.output[None], last.action[None], mask[None])
     for seed in range(num_seeds or 1):
         own = (lambda x, i=seed: x[i]) if num_seeds else (lambda x: x)
         actor = setup.actor(jax.tree.map(own, params))
@@ -90,7 +88,7 @@ def test_numpy_decides_like_the_compiled_policy(
         decision = choose_actions(
             setup, actor, ActorInputs(*(jnp.asarray(own(x)) for x in inputs)), raw
         )
-        np.testing.assert_allclose(own(two.action), decision.action, atol=2e-6)
+        np.testing.assert_allclose(own(last.action), decision.action, atol=2e-6)
         np.testing.assert_allclose(own(log_prob[0]), decision.log_prob, atol=1e-5)
 
 
