@@ -23,7 +23,7 @@ from fp3o.training.rollout import ActorInputs, sample_noise
 NUMPY_PRODUCTS = 2**19
 """NumPy selects actions if no layer needs more multiplications than this, rows times weights.
 
-Above this number OpenBLAS starts threads, which slow down those of the simulations.
+Measured with 4 to 64 environments on two ARM cores: with many more, the compiled call is faster.
 """
 
 
