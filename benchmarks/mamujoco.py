@@ -43,7 +43,6 @@ from mamujoco_peers import gymnasium_job, has_robotics, robotics_job
 from tables import Row, machine, table
 from timing import Clock, rates
 
-from fp3o.envs.mamujoco import native
 from fp3o.envs.mamujoco.catalogue import MAMUJOCO, PAPER_TASKS, canonical_name
 from fp3o.envs.mamujoco.env import mamujoco_env
 from fp3o.envs.mamujoco.simulation import default_threads
@@ -171,11 +170,13 @@ def parts(options: argparse.Namespace) -> Iterator[Row]:
         program: Any = make_program(run_config(options.task, options.sharing, num_envs, 1))
         job = rollout_job(program, default_task(options.task))
         clock = Clock(job.run)
-        clock.watch(program._host, "_choose", "policy")
+        policy = program._host.policy
+        decide = policy.decide
+        policy.decide = lambda *args, f=decide, c=clock: c.timed(f(*args), "policy")
         clock.watch(program.env.simulation, "step", "physics")
         clock.watch(program.env, "_apply", "controls")
         clock.watch(program.env, "_record", "recording")
-        clock.watch(native, "obs_at", "observing")
+        clock.watch(program.env, "_observe", "observing")
         rates([job._replace(run=clock)], options.seconds)
         micro = {name: spent * 1e6 * num_envs / job.steps for name, spent in clock.best.items()}
         total = micro.pop("total")

@@ -30,9 +30,15 @@ class Actor(eqx.Module):
     ) -> tuple[Distribution, Float[Array, "k r h"]]:
         """Action distribution of every agent at every step, and the hidden states after it."""
         out, hidden_states = self.network(x, hidden_state, episode_start, agents)
+        return self.distribution(out, action_mask, agents), hidden_states
+
+    def distribution(
+        self, out: Float[Array, "k r a"], action_mask: Bool[Array, "k r a"], agents: Agents = None
+    ) -> Distribution:
+        """Action distribution with these outputs of the network."""
         if isinstance(self.actions, Discrete):
-            return categorical(out, action_mask, self.actions.widths), hidden_states
-        return Gaussian(out, self._std(agents), action_mask), hidden_states
+            return categorical(out, action_mask, self.actions.widths)
+        return Gaussian(out, self._std(agents), action_mask)
 
     def folded(self) -> "Actor":
         """The same policy with the norms folded into the layers, faster for many small calls."""

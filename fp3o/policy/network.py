@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from fp3o.networks.numpy_network import gru_step
 from fp3o.policy.card import Card
 from fp3o.sharing.maps import Groups
 
@@ -87,23 +88,10 @@ class NumPyNetwork:
             x = np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)
         if self._gates is not None:
             norm, layer, inner = self._gates
-            x = hidden_state = _gru(layer(norm(x)), inner(hidden_state), hidden_state)
+            x = hidden_state = gru_step(layer(norm(x)), inner(hidden_state), hidden_state)
         norm, layer = self._output
         return layer(norm(x)), hidden_state
 
 
 def _identity(x: np.ndarray) -> np.ndarray:
     return x
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    """The logistic function, without overflow."""
-    return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
-
-
-def _gru(x: np.ndarray, h: np.ndarray, hidden_state: np.ndarray) -> np.ndarray:
-    """Gates r, z, n; the reset gate acts on the affine map of the hidden state."""
-    size = hidden_state.shape[-1]
-    gates = sigmoid(x[..., : 2 * size] + h[..., : 2 * size])
-    new = np.tanh(x[..., 2 * size :] + gates[..., :size] * h[..., 2 * size :])
-    return new + gates[..., size:] * (hidden_state - new)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fp3o.errors import NonFiniteError
+from fp3o.networks.numpy_network import sigmoid
 from fp3o.policy.card import Card
 from fp3o.policy.inputs import TeamInputs
-from fp3o.policy.network import NumPyNetwork, sigmoid
+from fp3o.policy.network import NumPyNetwork
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.trust import require_trust
 from fp3o.spec import Discrete

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from fp3o.envs.api import Act, HostEnv, VecEnv
+from fp3o.envs.mamujoco.obs_buffer import ObsBuffer
 from fp3o.envs.mamujoco.render import render_task
 from fp3o.envs.mamujoco.rewards.rules import Fields
 from fp3o.envs.mamujoco.rollout_log import RolloutLog, obs_at, state_at
@@ -53,6 +54,7 @@ class NativeVecEnv(VecEnv):
         mask = task.spec.actions.mask
         self._action_mask = np.ascontiguousarray(np.broadcast_to(mask, (num_envs, *mask.shape)))
         self._alive = np.ones((num_envs, task.spec.num_agents), bool)
+        self._observe = ObsBuffer(task, self.simulation.fields, dtype)
         self._blank = self._first_step(*self.observe(self.simulation.fields))
 
     @property
@@ -113,7 +115,7 @@ class NativeVecEnv(VecEnv):
                     log.record_start(t, ids, simulation.fields)
                     started[ids], episode[ids] = t + 1, episode[ids] + 1
                     due = (started + limit).min()
-                log.obs[t + 1] = obs_at(self.task, simulation.fields, self.dtype)
+                self._observe(log.obs[t + 1])
         progress, steps = log.finish(state.progress)
         physics, time = simulation.physics, num_steps - started
         if log.diverged.any():  # last, because a warning may be turned into an error
@@ -126,16 +128,21 @@ class NativeVecEnv(VecEnv):
 
     def _apply(self, controls: np.ndarray, action: Any) -> None:
         """Record the controls of a step and apply them."""
-        controls[...] = self.task.controls(np.asarray(action))
-        if not math.isfinite(controls.sum()):
-            self._refuse(np.asarray(action))
+        action = np.asarray(action)
+        controls[...] = self.task.controls(action)
+        flat = controls.reshape(-1)
+        # The sum of squares is finite, unless a number is not or is huge.
+        if not math.isfinite(flat.dot(flat)) and not np.isfinite(controls).all():
+            self._refuse(action)
         self.simulation.controls[...] = controls
 
     def _record(self, log: RolloutLog, t: int) -> bool:
         """Record the simulations after a step; returns whether one of them has failed."""
         simulation = self.simulation
-        if suspect := simulation.may_have_diverged():
+        log.motion[t] = simulation.motion
+        if suspect := simulation.may_have_diverged(log.motion[t]):
             log.diverged[t] = simulation.reset_diverged()
+            log.motion[t] = simulation.motion
         simulation.update_forces()
         log.record(t, simulation.fields)
         healthy = self.task.body.rewards.healthy

@@ -20,8 +20,18 @@ class RolloutLog:
     def __init__(self, task: BodyTask, fields: Mapping[str, np.ndarray], now: TimeStep, steps: int):
         self.task, self.now = task, now
         size = now.episode_start.shape
-        self.fields = {name: np.empty((steps, *x.shape), x.dtype) for name, x in fields.items()}
-        """The fields after each step, before a new episode starts."""
+        self.motion = np.empty((steps, *size, task.model.nq + task.model.nv))
+        """Positions and velocities after each step, before a new episode starts."""
+        motion = dict(
+            zip(("qpos", "qvel"), np.split(self.motion, [task.model.nq], -1), strict=True)
+        )
+        self._others = {
+            name: np.empty((steps, *x.shape), x.dtype)
+            for name, x in fields.items()
+            if name not in motion
+        }
+        self.fields = motion | self._others
+        """The same by name, with the other fields."""
         self.controls = np.empty((steps, *size, task.model.nu))
         self.terminated, self.truncated, self.diverged = np.zeros((3, steps, *size), bool)
         self.obs = np.empty((steps + 1, *now.obs.shape), now.obs.dtype)
@@ -31,8 +41,8 @@ class RolloutLog:
         """New episodes: after which step, in which environments, and their initial fields."""
 
     def record(self, step: int, fields: Fields) -> None:
-        """Record the fields after a step."""
-        for name, kept in self.fields.items():
+        """Record the fields after a step, except positions and velocities."""
+        for name, kept in self._others.items():
             kept[step] = fields[name]
 
     def record_start(self, step: int, ids: np.ndarray, fields: Fields) -> None:

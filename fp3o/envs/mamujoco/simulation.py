@@ -25,6 +25,9 @@ DIVERGED = {
 }
 """Warnings of simulations that have diverged and were reset by MuJoCo to their rest position."""
 
+LARGEST_SQUARE = mujoco.mjMAXVAL**2
+"""MuJoCo resets a simulation in which the square of a number is larger."""
+
 NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
 
 
@@ -51,7 +54,8 @@ class SimulationBatch:
             self.fields["cfrc_ext"] = np.zeros((num_envs, model.nbody, 6))
         self._warning_counts = self.batch.warning[:, :, 1]
         self._reported: set[int] = set()
-        self._motion = self.batch.state[:, 1 : 1 + model.nq + model.nv]
+        self.motion: np.ndarray = self.batch.state[:, 1 : 1 + model.nq + model.nv]
+        """(e, nq + nv): the current positions and velocities."""
 
     @property
     def physics(self) -> np.ndarray:
@@ -68,12 +72,17 @@ class SimulationBatch:
         """Advance all simulations by one environment step."""
         self.batch.step(nstep=self.task.body.frame_skip)
 
-    def may_have_diverged(self) -> bool:
-        """Whether a simulation may have diverged: rarely true, and cheap to test."""
+    def may_have_diverged(self, motion: np.ndarray) -> bool:
+        """Whether a simulation may have diverged: rarely true, and cheap to test.
+
+        `motion` is a copy of the current positions and velocities.
+        """
         # MuJoCo resets a simulation when it finds bad numbers at the start of a substep (a reset
         # clears the counts). Those of the last substep are not found before the next step.
-        worst = max(self._motion.max(), -self._motion.min())  # NaN if there is one
-        return not worst < mujoco.mjMAXVAL or bool(self._warning_counts.any())
+        flat = motion.reshape(-1)
+        # At least the square of the largest number; NaN if there is one.
+        squares = flat.dot(flat)
+        return not squares < LARGEST_SQUARE or bool(np.count_nonzero(self._warning_counts))
 
     def reset_diverged(self) -> np.ndarray:
         """Reset simulations that have diverged to their rest position; `(e,)`, which they are."""
@@ -82,7 +91,7 @@ class SimulationBatch:
             self._reported.add(warning)
             message = f"{self.task.spec.name}: {mujoco.mjtWarning(warning).name}"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
-        unnoticed = ~(np.abs(self._motion) < mujoco.mjMAXVAL).all(1)
+        unnoticed = ~(np.abs(self.motion) < mujoco.mjMAXVAL).all(1)
         diverged = self._warning_counts[:, [*DIVERGED]].any(1) | unnoticed
         ids = np.flatnonzero(unnoticed)
         self.batch.reset(ids, stage=NO_STAGE)
