@@ -51,6 +51,7 @@ def diagnose() -> list[Finding]:
         "device": _device,
         "tasks": _tasks,
         "directory": _directory,
+        "compilation cache": _compilation_cache,
         **packages,
         "StarCraft II": _starcraft,
     }
@@ -165,6 +166,14 @@ def _directory() -> list[Finding]:
     detail = f"{'writable' if writable else 'not writable'}, {free:.1f} GiB free"
     fix = "free some disk space, or choose another directory with --out"
     return [Finding("this directory", writable and free > 0.5, True, detail, fix)]
+
+
+def _compilation_cache() -> list[Finding]:
+    from fp3o.runs.compilation_cache import VARIABLE, cache_state
+
+    used, detail = cache_state()
+    fix = f"unset {VARIABLE}, or let it name a directory that you can write to"
+    return [Finding("compilation cache", used, False, detail, fix)]
 
 
 def _optional_package(module: str) -> list[Finding]:
