@@ -11,6 +11,7 @@ from importlib.metadata import version
 from rich.console import Console
 from rich.table import Table
 
+from fp3o.cli.bench import bench_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
 from fp3o.cli.runs import (
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "check": check_command,
     "doctor": doctor_command,
     "experiment": experiment_command,
+    "bench": bench_command,
 }
 """The commands by name."""
 

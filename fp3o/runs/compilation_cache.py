@@ -8,6 +8,8 @@ it off, another value names its directory. A directory that the user has given t
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from platformdirs import user_cache_dir
@@ -49,6 +51,22 @@ def enable_compilation_cache() -> None:
     for name, value in chosen.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()  # JAX may have looked for its directory already
+
+
+@contextmanager
+def without_compilation_cache() -> Iterator[None]:
+    """Context in which programs are compiled, not loaded: their compile time is measured."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
+        compilation_cache.reset_cache()
 
 
 def cache_folder() -> Path | None:
