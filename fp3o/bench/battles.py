@@ -10,7 +10,7 @@ from functools import partial
 import jax
 
 from fp3o.bench.compiled_jobs import random_play_job, training_job
-from fp3o.bench.jaxmarl_jobs import jaxmarl_play_job
+from fp3o.bench.jaxmarl_jobs import EXTRA, jaxmarl_play_job
 from fp3o.bench.measurement import BenchSettings, Measurement, SpeedComparison, optional_job
 from fp3o.envs.registry import get_task
 from fp3o.runs.run_config import RunConfig
@@ -44,7 +44,7 @@ def _random_actions(name: str, num_envs: int, settings: BenchSettings) -> Iterat
     env = get_task(f"smac/{name}").vec_env("paper", num_envs)
     case, peer = f"random actions, {name}, {num_envs} environments", "JaxMARL's SMAX"
     theirs = partial(jaxmarl_play_job, "HeuristicEnemySMAX", num_envs, BATTLE_STEPS, scenario=name)
-    jobs = {case: random_play_job(env, BATTLE_STEPS), peer: optional_job("jaxmarl", theirs)}
+    jobs = {case: random_play_job(env, BATTLE_STEPS), peer: optional_job("jaxmarl", theirs, EXTRA)}
     yield from SpeedComparison(jobs, [(case, peer)]).measure(settings)
 
 

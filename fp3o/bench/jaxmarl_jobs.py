@@ -16,6 +16,9 @@ from fp3o.errors import SettingError
 from fp3o.imports import foreign_code
 from fp3o.runs.run_config import RunConfig
 
+EXTRA = "'fp3o[jaxmarl]'"
+"""What installs JaxMARL."""
+
 TRAINING_SCRIPT = "baselines.IPPO.ippo_ff_mpe"
 """Its training script on the particle tasks, in the sources but not in the package."""
 
@@ -76,9 +79,7 @@ def _sampler(env: Any) -> Any:
 def jaxmarl_training_job(config: RunConfig) -> TimedJob:
     """The training script at the sizes of a run; one chunk trains for some iterations."""
     if find_spec("baselines") is None or find_spec(TRAINING_SCRIPT) is None:
-        raise SettingError(
-            f"{TRAINING_SCRIPT} cannot be imported: JaxMARL's package does not contain it"
-        )
+        raise SettingError("the script is in JaxMARL's sources, not in its package")
     learner = config.learner
     settings = {
         "ENV_NAME": "MPE_simple_spread_v3", "ENV_KWARGS": {}, "NUM_ENVS": learner.num_envs,

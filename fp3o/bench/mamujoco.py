@@ -43,10 +43,11 @@ MJX_SIZES, MJX_STEPS = (1024, 4096, 8192), 20
 
 def measure_mamujoco(settings: BenchSettings) -> Iterator[Measurement]:
     """All parts for one or more tasks."""
+    sizes = (64,) if settings.quick else (4, 20, 64, 256)
     for name in map(canonical_name, settings.names(MAMUJOCO, ("HalfCheetah-6x1",))):
-        for num_envs in (4, 64) if settings.quick else (4, 20, 64, 256):
+        for num_envs in sizes:
             yield from _environment(name, num_envs, settings)
-        for num_envs in (64,) if settings.quick else (4, 20, 64, 256):
+        for num_envs in sizes:
             yield from _rollouts(name, num_envs, settings)
         yield from _training(name, settings)
         if jax.default_backend() != "cpu":

@@ -12,6 +12,7 @@ from typing import Any
 from fp3o.bench.mamujoco_jobs import RECORDED_STEPS
 from fp3o.bench.timing import TimedJob
 from fp3o.envs.mamujoco.catalogue import single_agent_partition, split_name
+from fp3o.envs.mamujoco.simulation import silenced_warnings
 
 PEER_CHUNK = 500
 """Steps per chunk."""
@@ -65,6 +66,7 @@ def robotics_env(name: str, reach: int) -> Any:
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stderr(io.StringIO()),
+        silenced_warnings(),
     ):
         warnings.simplefilter("ignore")
         from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from fp3o.bench.compiled_jobs import random_play_job, training_job
-from fp3o.bench.jaxmarl_jobs import jaxmarl_play_job, jaxmarl_training_job
+from fp3o.bench.jaxmarl_jobs import EXTRA, jaxmarl_play_job, jaxmarl_training_job
 from fp3o.bench.measurement import BenchSettings, Measurement, SpeedComparison, optional_job
 from fp3o.envs.registry import get_task
 from fp3o.runs.run_config import RunConfig
@@ -35,7 +35,7 @@ def measure_particles(settings: BenchSettings) -> Iterator[Measurement]:
         yield from _random_actions(name, settings)
     if "simple_spread" in names:
         yield from _feed_forward(settings)
-    for algorithm in settings.algorithms or (("fp3o",) if settings.quick else ("ippo", "fp3o")):
+    for algorithm in settings.algorithms or (() if settings.quick else ("ippo", "mappo", "fp3o")):
         for name in names:
             changes = {"algorithm": algorithm, "seeds": settings.seeds}
             config = RunConfig.from_preset(f"mpe/{name}", "paper").with_settings(changes)
@@ -48,13 +48,13 @@ def _random_actions(name: str, settings: BenchSettings) -> Iterator[Measurement]
     env = get_task(f"mpe/{name}").vec_env("mpe2", 64)
     case, peer = f"random actions, {name}, 64 environments", "JaxMARL"
     theirs = partial(jaxmarl_play_job, f"MPE_{name}_v3", 64, PLAY_STEPS)
-    jobs = {case: random_play_job(env, PLAY_STEPS), peer: optional_job("jaxmarl", theirs)}
+    jobs = {case: random_play_job(env, PLAY_STEPS), peer: optional_job("jaxmarl", theirs, EXTRA)}
     yield from SpeedComparison(jobs, [(case, peer)]).measure(settings)
 
 
 def _feed_forward(settings: BenchSettings) -> Iterator[Measurement]:
     config = RunConfig.from_preset("mpe/simple_spread").with_settings(FEED_FORWARD)
     case, peer = "training, feed-forward, ippo, simple_spread", "JaxMARL's training script"
-    ours = training_job(config)
-    jobs = {case: ours.job, peer: optional_job("jaxmarl", partial(jaxmarl_training_job, config))}
+    ours, script = training_job(config), partial(jaxmarl_training_job, config)
+    jobs = {case: ours.job, peer: optional_job("jaxmarl", script, EXTRA)}
     yield from SpeedComparison(jobs, [(case, peer)], notes={case: ours.note}).measure(settings)

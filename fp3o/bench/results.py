@@ -64,9 +64,9 @@ def write_results(results: Results, machine: Mapping[str, str], folder: Path) ->
 def _page(results: Results, machine: Mapping[str, str]) -> Html:
     chapters = [
         Chapter(
-            name.capitalize(),
+            TOPICS[name].title,
             [
-                tag("p", f"{TOPICS[name].summary}."),
+                tag("p", _sentence(TOPICS[name].summary)),
                 html_table(COLUMNS, [_cells(row) for row in rows], TEXT_COLUMNS),
             ],
         )
@@ -75,6 +75,10 @@ def _page(results: Results, machine: Mapping[str, str]) -> Html:
     about = html_table(("machine", ""), [[*item] for item in machine.items()], (0, 1))
     introduction = [tag("p", machine["device"], class_="lead"), tag("p", EXPLANATION)]
     return html_document(TITLE, introduction, [*chapters, Chapter("Machine", [about])])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def results_table(name: str, rows: Sequence[Measurement]) -> Table:

@@ -11,6 +11,7 @@ from fp3o.imports import load
 class Topic(NamedTuple):
     """A group of measurements: one table of the page."""
 
+    title: str
     summary: str
     function: str
     """Import path; the module is imported when the topic is measured."""
@@ -22,27 +23,31 @@ class Topic(NamedTuple):
 
 TOPICS: Mapping[str, Topic] = {
     "learning": Topic(
+        "Learning",
         "one policy iteration on a synthetic rollout at the paper's sizes",
         "learning:measure_learning",
     ),
     "particles": Topic(
-        "particle tasks: random actions and training, beside JaxMARL",
+        "Particle tasks",
+        "random actions and training, beside JaxMARL",
         "particles:measure_particles",
     ),
     "mamujoco": Topic(
-        "MuJoCo tasks: environment, rollouts and training, beside raw physics and "
-        "gymnasium-robotics",
+        "Multi-Agent MuJoCo",
+        "environment, rollouts and training, beside raw physics and gymnasium-robotics",
         "mamujoco:measure_mamujoco",
     ),
     "battles": Topic(
-        "SMAC-style battles: random actions and training, beside JaxMARL's SMAX",
+        "Battles",
+        "SMAC-style maps: random actions and training, beside JaxMARL's SMAX",
         "battles:measure_battles",
     ),
     "workers": Topic(
+        "Worker processes",
         "PettingZoo environments in worker processes, beside other wrappers",
         "workers:measure_workers",
     ),
-    "gru": Topic("the GRU's kernel beside its scan, on a GPU", "gru:measure_gru"),
+    "gru": Topic("GRU", "the GRU's kernel beside its scan, on a GPU", "gru:measure_gru"),
 }
 """The topics by name, in the order of the page."""
 
