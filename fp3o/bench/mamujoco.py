@@ -62,7 +62,7 @@ def _environment(name: str, num_envs: int, settings: BenchSettings) -> Iterator[
     """The environment with one thread and with all, raw physics, and the other packages."""
     task = default_task(name)
     recording, reach = record_random(task, num_envs), task.variant.obsk
-    jobs, pairs = {}, []
+    jobs, pairs, case = {}, [], ""
     for threads in sorted({1, default_threads(num_envs)}):
         case = _title(f"{name}, environment", num_envs, threads)
         physics = _title("raw physics", num_envs, threads)
