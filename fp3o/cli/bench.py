@@ -20,7 +20,7 @@ class BenchOptions:
     topics: TopicsArgument = ()
     """learning, particles, mamujoco, battles, workers, gru; all by default."""
     quick: bool = False
-    """Fewer and smaller cases: about two minutes on two cores."""
+    """Fewer and smaller cases: two to three minutes on two cores."""
     seconds: float | None = None
     """Time that each number is measured for; 2 by default, 0.3 if quick."""
     out: str = "bench"
