@@ -61,8 +61,4 @@ docs: $(BIN)/.installed-dev
 	$(BIN)/mkdocs build --strict
 
 bench: $(BIN)/.installed-dev
-	$(BIN)/python benchmarks/update.py
-	$(BIN)/python benchmarks/particles.py
-	$(BIN)/python benchmarks/mamujoco.py
-	$(BIN)/python benchmarks/battles.py
-	$(BIN)/python benchmarks/workers.py
+	$(BIN)/fp3o bench

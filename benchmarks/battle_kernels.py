@@ -2,7 +2,7 @@
 
     python benchmarks/battle_kernels.py --maps 3s5z 2c_vs_64zg --top 20
 
-Random actions as in `battles.py`; the profiler records one chunk of steps.
+Random actions as in `fp3o bench battles`; the profiler records one chunk of steps.
 """
 
 import argparse
@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from battles import CHUNK, random_program
+
+from fp3o.bench.battles import BATTLE_STEPS as CHUNK
+from fp3o.bench.compiled_jobs import random_play_program
+from fp3o.envs.registry import get_task
 
 
 def kernel_times(run: Any, carry: Any) -> dict[str, list[float]]:
@@ -49,7 +52,8 @@ def main() -> None:
     if jax.default_backend() != "gpu":
         parser.error(f"this needs a GPU, not the backend {jax.default_backend()!r}")
     for name in options.maps:
-        times = kernel_times(*random_program(name, "paper", options.envs))
+        env = get_task(f"smac/{name}").vec_env("paper", options.envs)
+        times = kernel_times(*random_play_program(env, CHUNK))
         total, count = sum(map(sum, times.values())), sum(map(len, times.values()))
         print(f"{name}: {count / CHUNK:.1f} kernels, {total / CHUNK:.0f} microseconds per step")
         for kernel in sorted(times, key=lambda name: -sum(times[name]))[: options.top]:

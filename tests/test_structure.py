@@ -10,11 +10,11 @@ CONTRACTS = {"EXPERIMENT", "FAMILIES", "FAMILY", "make_env"}
 
 
 def test_imports_go_one_way_through_few_layers() -> None:
-    """At most 22 units on at most 10 layers, none imports a higher one, no cycles."""
+    """At most 23 units on at most 10 layers, none imports a higher one, no cycles."""
     assert structure.upward_imports() == []
     assert structure.module_cycles() == []
     assert structure.layers() <= 10
-    assert len(structure.unit_imports()) <= 22
+    assert len(structure.unit_imports()) <= 23
 
 
 def test_every_package_is_in_the_order() -> None:

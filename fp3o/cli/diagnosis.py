@@ -51,6 +51,7 @@ def diagnose() -> list[Finding]:
         "device": _device,
         "tasks": _tasks,
         "directory": _directory,
+        "compilation cache": _compilation_cache,
         **packages,
         "StarCraft II": _starcraft,
     }
@@ -118,7 +119,7 @@ def _has_device() -> bool:
 
 
 def _tasks() -> list[Finding]:
-    """Step the first task of every family once; pure JAX tasks are only traced."""
+    """Use the first task of every family once."""
     from fp3o.envs.registry import families, get_task
 
     if not _has_device():
@@ -127,7 +128,7 @@ def _tasks() -> list[Finding]:
     for family in families().values():
         for name in family.listed[:1]:
             try:
-                _step_once(get_task(f"{family.name}/{name}").env())
+                _use_once(get_task(f"{family.name}/{name}").env())
                 working.append(family.name)
             except Exception as error:
                 fix = "pip install -U fp3o; MuJoCo tasks also need the package mujoco"
@@ -135,22 +136,23 @@ def _tasks() -> list[Finding]:
     return [Finding("tasks", bool(working), True, ", ".join(working)), *findings]
 
 
-def _step_once(env: Any) -> None:
+def _use_once(env: Any) -> None:
+    """Take a step; in pure JAX trace the start of an episode, a step would take half a second."""
     import jax
-    import jax.numpy as jnp
+    import numpy as np
 
     from fp3o.envs.api import HostEnv
     from fp3o.spec import Discrete
 
+    if not isinstance(env, HostEnv):
+        jax.eval_shape(env.reset, jax.random.key(0))
+        return
     space = env.spec.actions
     discrete = isinstance(space, Discrete)
     size = len(space.widths) if discrete else space.mask.shape[1]
-    action = jnp.zeros((env.spec.num_agents, size), int if discrete else float)
-    if isinstance(env, HostEnv):
-        batch = env.vectorise(1)
-        batch.step(batch.reset(jax.random.key(0))[0], action[None])
-    else:
-        jax.eval_shape(lambda key: env.step(env.reset(key), action, key), jax.random.key(0))
+    action = np.zeros((1, env.spec.num_agents, size), np.int32 if discrete else np.float32)
+    batch = env.vectorise(1)
+    batch.step(batch.reset(jax.random.key(0))[0], action)
 
 
 def _directory() -> list[Finding]:
@@ -164,6 +166,14 @@ def _directory() -> list[Finding]:
     detail = f"{'writable' if writable else 'not writable'}, {free:.1f} GiB free"
     fix = "free some disk space, or choose another directory with --out"
     return [Finding("this directory", writable and free > 0.5, True, detail, fix)]
+
+
+def _compilation_cache() -> list[Finding]:
+    from fp3o.runs.compilation_cache import VARIABLE, cache_state
+
+    used, detail = cache_state()
+    fix = f"unset {VARIABLE}, or let it name a directory that you can write to"
+    return [Finding("compilation cache", used, False, detail, fix)]
 
 
 def _optional_package(module: str) -> list[Finding]:

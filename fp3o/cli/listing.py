@@ -32,7 +32,8 @@ def listing() -> dict[str, Any]:
 
 
 def _task_facts(task: Task) -> dict[str, Any]:
-    spec = task.spec()
+    env = task.env()
+    spec = env.spec
     return {
         "summary": task.summary,
         "variants": list(task.variants),
@@ -41,7 +42,7 @@ def _task_facts(task: Task) -> dict[str, Any]:
         "state": spec.state_size,
         "actions": action_text(spec.actions),
         "presets": {name: dict(values) for name, values in task.presets.items()},
-        "baselines": {item.name: item.summary for item in task.baselines(task.env())},
+        "baselines": {item.name: item.summary for item in task.baselines(env)},
     }
 
 

@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from pathlib import Path
 
-from platformdirs import user_cache_dir
 from rich.console import Console
 from rich.table import Table
 
+from fp3o.cli.bench import bench_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
 from fp3o.cli.runs import (
@@ -25,6 +24,7 @@ from fp3o.cli.runs import (
 from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, escaped, nearest, printable
 from fp3o.imports import search_in
+from fp3o.runs.compilation_cache import enable_compilation_cache
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -37,6 +37,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "check": check_command,
     "doctor": doctor_command,
     "experiment": experiment_command,
+    "bench": bench_command,
 }
 """The commands by name."""
 
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in ("-V", "--version"):
         print(version("fp3o"))
         return 0
-    _enable_compilation_cache()
+    enable_compilation_cache()
     search_in(os.getcwd())
     try:
         return _run_command(arguments[0], arguments[1:])
@@ -86,19 +87,6 @@ def _no_platform(reason: str) -> str:
         "JAX_PLATFORMS to let JAX choose, or set it to cpu, which is always there; `fp3o doctor` "
         "shows what is installed"
     )
-
-
-def _enable_compilation_cache() -> None:
-    """Cache compiled programs on disk, so that a second run of the same kind starts in seconds.
-
-    Where the disk cannot be written, there is no cache: JAX would warn at every program.
-    """
-    folder = Path(os.environ.get("FP3O_CACHE") or user_cache_dir("fp3o", appauthor=False))
-    exists = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
-    if not exists.is_dir() or not os.access(exists, os.W_OK | os.X_OK):
-        return
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")
 
 
 def _print_error(text: str) -> None:

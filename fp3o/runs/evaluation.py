@@ -23,6 +23,7 @@ from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
 from fp3o.policy.files import policies_of_run
+from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.run_config import RunConfig
@@ -37,6 +38,7 @@ LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 
 def make_program(config: RunConfig) -> Program:
     """The program that trains and evaluates all seeds of a run; its environment is checked."""
+    enable_compilation_cache()
     seeds = config.seeds if config.seeds > 1 else None
     env = make_envs(config, config.learner.num_envs)
     require_interface(env)

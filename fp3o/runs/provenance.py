@@ -36,7 +36,7 @@ def provenance_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any
         "sharing_title": _sharing_title(settings["sharing"]),
         "agents": agents,
         "versions": package_versions(),
-        "commit": _source_commit(),
+        "commit": source_commit(),
         "device": device_name(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -79,7 +79,7 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
-def _source_commit() -> str | None:
+def source_commit() -> str | None:
     """The commit of the package's sources, with `+changes` if they differ; None if unknown."""
     try:
         # Inside another project's checkout (site-packages) the commit would be of that project.

@@ -17,7 +17,6 @@ from fp3o.envs.task import Task
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
-from fp3o.learning.setup import Setup
 from fp3o.options import check_seeds, show, to_type
 from fp3o.runs.limits import RunCounts, check_limits
 from fp3o.runs.settings import coerce, setting_types
@@ -106,6 +105,8 @@ class RunConfig:
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise SettingError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        from fp3o.learning.setup import Setup  # with the optimiser, which listings do without
+
         check_numbers(self)
         spec = self.task_info.spec(self.variant)
         check_config(self.learner, spec)

@@ -12,7 +12,7 @@ from report_runs import make
 from rich.console import Console
 
 from fp3o.cli import listing
-from fp3o.cli.main import _enable_compilation_cache, main
+from fp3o.cli.main import main
 from fp3o.cli.train import conclude
 from fp3o.runs.progress import LiveDisplay, TrainingStatus
 from fp3o.runs.run import Run
@@ -87,22 +87,6 @@ def test_components_with_markup_are_listed(monkeypatch: pytest.MonkeyPatch) -> N
     console = Console(file=io.StringIO(), width=200)
     for table in listing.listing_tables():
         console.print(table)
-
-
-@pytest.mark.parametrize("kind", ["new", "below a file", "read-only"])
-def test_a_cache_that_cannot_be_written_is_not_used(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """JAX would warn of it at every program."""
-    (tmp_path / "file").touch()
-    folder = tmp_path / ("file" if kind == "below a file" else "new") / "cache"
-    monkeypatch.setenv("FP3O_CACHE", str(folder))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")  # restored afterwards
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    monkeypatch.setattr(os, "access", lambda *_: kind != "read-only")
-    _enable_compilation_cache()
-    assert os.environ.get("JAX_COMPILATION_CACHE_DIR") == (str(folder) if kind == "new" else None)
-    assert not folder.parent.is_dir()
 
 
 def test_a_platform_that_is_not_there(tmp_path: Path) -> None:

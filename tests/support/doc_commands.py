@@ -72,6 +72,6 @@ def parse_command(line: str) -> None:
         if words[0] == "train":
             patch.setattr(RunConfig, "resolve", stop)
         else:
-            for module in ("experiment", "inspect", "runs"):
+            for module in ("bench", "experiment", "inspect", "runs"):
                 patch.setattr(f"fp3o.cli.{module}.read_options", parse_only)
         cli.main(words)

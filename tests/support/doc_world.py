@@ -15,6 +15,7 @@ from doc_commands import FewerIterations, fewer, parse_command, replace
 from doc_pages import Block, blocks, commands, page_id
 
 import fp3o
+from fp3o.bench import session as bench_session
 from fp3o.cli import main as cli
 from fp3o.envs.registry import get_task
 from fp3o.errors import MissingExtraError
@@ -96,6 +97,7 @@ class World:
         patch.setattr(train_module, "start_run", self.start_run)
         patch.setattr(train_module, "continue_run", self.continue_run)
         patch.setattr(session, "run_experiment", self.run_experiment)
+        patch.setattr(bench_session, "run_topics", self.run_topics)
         if complete:
             fewer(patch, "fp3o.runs.evaluation.evaluate", 1, "episodes", 4)
             fewer(patch, "fp3o.runs.evaluation.evaluate_baselines", 2, "episodes", 4)
@@ -161,6 +163,11 @@ class World:
         """Experiments take hours; the name and the part must exist."""
         cells = find_experiment(options.name).cells(options.scale)
         return int(not any(options.part in cell.label for cell in cells))
+
+    def run_topics(self, topics: Any, settings: Any, *_: Any) -> list[Path]:
+        """Measurements take minutes; the names must exist."""
+        bench_session.check_bench_settings(settings)
+        return []
 
     def evaluate(self, path: Any, *_: Any, which: str = "last", **options: Any) -> dict[str, Any]:
         """The policies must exist."""

@@ -27,7 +27,7 @@ ORDER = (
     ("training", "reports"),
     ("policy",),
     ("runs",),
-    ("experiments",),
+    ("experiments", "bench"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -11,7 +11,6 @@ from jaxtyping import Array, Key
 
 from fp3o.envs.api import Act, HostEnv, VecEnv
 from fp3o.envs.mamujoco.obs_buffer import ObsBuffer
-from fp3o.envs.mamujoco.render import render_task
 from fp3o.envs.mamujoco.rewards.rules import Fields
 from fp3o.envs.mamujoco.rollout_log import RolloutLog, obs_at, state_at
 from fp3o.envs.mamujoco.simulation import SimulationBatch, silenced_warnings
@@ -88,6 +87,8 @@ class NativeVecEnv(VecEnv):
     def render(self, state: NativeState, caption: str) -> np.ndarray:
         """Draw the body of the first environment, with one colour per agent."""
         end = 1 + self.task.model.nq  # the integration state starts with the time
+        from fp3o.envs.mamujoco.render import render_task
+
         return render_task(self.task, state.physics[0, 1:end], caption)
 
     def rollout(

@@ -10,11 +10,11 @@ from fp3o.experiments.framework.grid import (
     CellResult,
     CellResults,
     Experiment,
+    Lines,
     Scale,
     Summary,
     pad_columns,
 )
-from fp3o.experiments.framework.plots import Lines, lines_figure, score_dots
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
 from fp3o.experiments.framework.score_table import battle_table, score_table, training_minutes
 from fp3o.experiments.framework.summary import run_caveats
@@ -51,6 +51,8 @@ def _cost(item: CellResult) -> float:
 
 def _summarise(results: CellResults) -> Summary:
     """Cost and score over the number of agents, and the table of scores."""
+    from fp3o.experiments.framework.plots import score_dots  # imports matplotlib
+
     if not results:
         return NOTHING_FINISHED
     costs, scores = {}, {}
@@ -78,6 +80,8 @@ def _summarise(results: CellResults) -> Summary:
 
 
 def _figure(name: str, lines: Lines, y_label: str, caption: str) -> CaptionedFigure:
+    from fp3o.experiments.framework.plots import lines_figure  # imports matplotlib
+
     figure = lines_figure({"full sharing": lines}, "agents", y_label)
     return CaptionedFigure(name, figure, caption)
 

@@ -28,6 +28,9 @@ SCALES: Mapping[Scale, str] = {
 }
 """Sizes of an experiment."""
 
+Lines = Mapping[str, tuple[np.ndarray, np.ndarray]]
+"""Lines of a figure: name -> x (k,) and values per seed (s, k)."""
+
 PAPER_SHARINGS = ("full", "partial", "none")
 """The sharings compared in the paper."""
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fp3o.algorithms.table import ALGORITHMS
-from fp3o.experiments.framework.grid import Cell, CellResult, CellResults
+from fp3o.experiments.framework.grid import Cell, CellResult, CellResults, Lines
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.reports.experiment_report import CaptionedFigure
 from fp3o.reports.figures.canvas import (
@@ -22,9 +22,6 @@ from fp3o.reports.figures.results import curves_figure
 from fp3o.reports.figures.style import FAINT_COLOUR, LINES, PALETTE
 from fp3o.reports.phrasing import sharing_title
 from fp3o.reports.stats.intervals import mean_band, mean_interval
-
-Lines = Mapping[str, tuple[np.ndarray, np.ndarray]]
-"""Name of a line -> x (k,) and values per seed (s, k)."""
 
 
 def curve_figures(results: CellResults) -> Iterable[CaptionedFigure]:

@@ -4,10 +4,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from fp3o.experiments.framework.aggregate import aggregate_results
 from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
 from fp3o.experiments.framework.paper_results import PaperScores
-from fp3o.experiments.framework.plots import curve_figures, score_dots
 from fp3o.experiments.framework.score_table import (
     battle_table,
     paired_difference,
@@ -56,6 +54,9 @@ def score_summary(
     """Summary function of an experiment about scores: one table, dots, curves, comparisons."""
 
     def summarise(results: CellResults) -> Summary:
+        from fp3o.experiments.framework.aggregate import aggregate_results  # imports matplotlib
+        from fp3o.experiments.framework.plots import curve_figures, score_dots
+
         trained = [item for item in results if item.run]
         if not trained:
             return NOTHING_FINISHED

@@ -1,15 +1,14 @@
 """Time and memory of one iteration, split into rollout and update."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental.compilation_cache import compilation_cache
 
+from fp3o.runs.compilation_cache import without_compilation_cache
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program, TrainState, split_keys, update_learner
@@ -25,7 +24,7 @@ def time_iteration(config: RunConfig) -> dict[str, Any]:
     program = Program(env, config.learner)
     state = program.init(config.seed)
     measure = _time_host if program.on_host else _time_compiled
-    with _without_cache():
+    with without_compilation_cache():
         parts = measure(program, state)
     agents = env.spec.num_agents
     return {
@@ -34,19 +33,6 @@ def time_iteration(config: RunConfig) -> dict[str, Any]:
         "agents": agents,
         "machine": provenance_record(config.settings, agents),
     }
-
-
-@contextmanager
-def _without_cache() -> Iterator[None]:
-    """Context without the persistent compilation cache, whose programs would compile at once."""
-    before = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_compilation_cache", before)
-        compilation_cache.reset_cache()
 
 
 def _time_compiled(program: Program, state: TrainState) -> dict[str, float]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from fp3o.experiments.framework.grid import (
     NOTHING_FINISHED,
@@ -18,10 +17,8 @@ from fp3o.experiments.framework.grid import (
     Summary,
 )
 from fp3o.experiments.framework.paper_results import PAPER_MEBIBYTES, PAPER_MINUTES
-from fp3o.experiments.framework.plots import variant_colour
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_style
 from fp3o.reports.phrasing import DASH, number_text, sharing_title
 
 _TASKS = {
@@ -132,8 +129,12 @@ def _ratios(results: CellResults, name: str, cost: Callable[[CellResult], float]
     return [x for x in ratios if np.isfinite(x)]
 
 
-def _bars(results: CellResults) -> Figure:
-    """One panel per task."""
+def _bars(results: CellResults) -> Any:
+    """Figure with one panel per task."""
+    from matplotlib.figure import Figure
+
+    from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_style
+
     tasks = [*dict.fromkeys(item.cell.task for item in results)]
     most = max(sum(item.cell.task == task for item in results) for task in tasks)
     with figure_style():
@@ -146,7 +147,9 @@ def _bars(results: CellResults) -> Figure:
         return apply_layout(figure)
 
 
-def _draw_bars(axis: Axes, results: CellResults) -> None:
+def _draw_bars(axis: Any, results: CellResults) -> None:
+    from fp3o.experiments.framework.plots import variant_colour
+
     for height, item in enumerate(results):
         colour = variant_colour(item.cell.variant)
         rollout, update = (1000 * item.timing[name] for name in ("rollout", "update"))

@@ -1,10 +1,9 @@
 """KL divergence of sequentially updated agents from the rollout policy, stage by stage."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from fp3o.experiments.framework.grid import (
     NOTHING_FINISHED,
@@ -21,7 +20,6 @@ from fp3o.experiments.framework.score_table import steps_text
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.learning.statistics import QUANTILES
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.figures.canvas import DASHED, PANEL, apply_layout, figure_style
 from fp3o.reports.figures.style import FAINT_COLOUR, PALETTE
 from fp3o.reports.phrasing import DASH, number_text, sharing_title
 from fp3o.reports.stats.intervals import mean_interval
@@ -114,8 +112,13 @@ def _claim_verdict(results: CellResults) -> str:
     )
 
 
-def _figure(results: CellResults) -> Figure:
-    """One panel per algorithm."""
+def _figure(results: CellResults) -> Any:
+    """Figure with one panel per algorithm."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+    from fp3o.reports.figures.canvas import DASHED, PANEL, apply_layout, figure_style
+
     names = [*dict.fromkeys(item.cell.variant for item in results)]
     colours: dict[str, str] = dict(zip(("full", "none"), PALETTE, strict=False))
     with figure_style():

@@ -14,7 +14,6 @@ from fp3o.experiments.framework.grid import (
     Summary,
     pad_columns,
 )
-from fp3o.experiments.framework.plots import lines_figure
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
@@ -55,6 +54,8 @@ def _largest_variance(item: CellResult) -> np.ndarray:
 
 def _summarise(results: CellResults) -> Summary:
     """Variance over the number of agents."""
+    from fp3o.experiments.framework.plots import lines_figure  # imports matplotlib
+
     if not results:
         return NOTHING_FINISHED
     lines = {}

@@ -11,11 +11,11 @@ from fp3o.experiments.framework.grid import (
     CellResult,
     CellResults,
     Experiment,
+    Lines,
     Scale,
     Summary,
     pad_columns,
 )
-from fp3o.experiments.framework.plots import Lines, lines_figure
 from fp3o.experiments.framework.scales import cell_config
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import score_text, sharing_title
@@ -129,6 +129,8 @@ def _summarise(results: CellResults) -> Summary:
 
 
 def _figure(panels: Mapping[str, Lines]) -> CaptionedFigure:
+    from fp3o.experiments.framework.plots import lines_figure  # imports matplotlib
+
     labels = "rollout size (steps x agents)", "matching degree (%)"
     figure = lines_figure(panels, *labels, log=(True, False))
     caption = "Matching degree over rollout sizes, by sharing."

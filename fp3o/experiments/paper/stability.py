@@ -13,7 +13,6 @@ from fp3o.experiments.framework.grid import (
     Scale,
     Summary,
 )
-from fp3o.experiments.framework.plots import curve_figures, lines_figure
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
 from fp3o.experiments.framework.score_table import battle_table, score_table
 from fp3o.experiments.framework.summary import run_caveats
@@ -48,6 +47,8 @@ def _deviation(item: CellResult) -> tuple[np.ndarray, np.ndarray]:
 
 def _summarise(results: CellResults) -> Summary:
     """Standard deviation over training, and its mean."""
+    from fp3o.experiments.framework.plots import curve_figures, lines_figure
+
     if not results:
         return NOTHING_FINISHED
     lines = {item.cell.variant: _deviation(item) for item in results}

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 LEVEL = 0.95
 """Stated coverage of all intervals."""
@@ -53,6 +52,8 @@ class Interval(NamedTuple):
 
 def t_quantile(degrees: int) -> float:
     """The 97.5 % quantile of Student's t distribution; NaN for no degree of freedom."""
+    from scipy.special import stdtrit  # slow to import, and reading runs does not need it
+
     return float(stdtrit(degrees, (1 + LEVEL) / 2)) if degrees > 0 else float("nan")
 
 

@@ -2,22 +2,22 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
-class Job(NamedTuple):
-    """A chunk of work, and its number of environment steps."""
+class TimedJob(NamedTuple):
+    """A chunk of work, and its number of environment steps or iterations."""
 
     steps: int
     run: Callable[[], Any]
 
 
-class Clock:
+class PartClock:
     """Times a function: seconds of its fastest run, and of the watched parts of that run."""
 
     def __init__(self, run: Callable[[], Any]):
-        self.run, self.first = run, math.nan
+        self.run = run
         self.best = {"total": math.inf}
         self._spent: dict[str, float] = {}
 
@@ -38,25 +38,31 @@ class Clock:
         return timed
 
     def __call__(self) -> None:
+        """Run the function once."""
         self._spent = dict.fromkeys(self._spent, 0.0)
         started = time.perf_counter()
         self.run()
         total = time.perf_counter() - started
-        self.first = total if math.isnan(self.first) else self.first
         if total < self.best["total"]:
             self.best = {**self._spent, "total": total}
 
 
-def rates(jobs: list[Job], seconds: float, least: int = 3) -> list[float]:
-    """Steps per second of the fastest chunk of every job; after a warm-up they alternate."""
-    times: list[list[float]] = [[] for _ in jobs]
-    few = lambda known: sum(known) < seconds or len(known) < least  # noqa: E731
-    for job in jobs:
+def fastest_rates(jobs: Mapping[str, TimedJob], seconds: float, least: int = 3) -> dict[str, float]:
+    """Steps per second of the fastest chunk of every job; after a warm-up they alternate.
+
+    Each is run for `seconds`, and at least `least` times.
+    """
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+
+    def unfinished(known: list[float]) -> bool:
+        return sum(known) < seconds or len(known) < least
+
+    for job in jobs.values():
         job.run()
-    while any(map(few, times)):
-        for job, known in zip(jobs, times, strict=True):
-            if few(known):
+    while any(map(unfinished, times.values())):
+        for name, job in jobs.items():
+            if unfinished(times[name]):
                 started = time.perf_counter()
                 job.run()
-                known.append(time.perf_counter() - started)
-    return [job.steps / min(known) for job, known in zip(jobs, times, strict=True)]
+                times[name].append(time.perf_counter() - started)
+    return {name: job.steps / min(times[name]) for name, job in jobs.items()}

@@ -5,21 +5,20 @@ import io
 import math
 import tempfile
 import warnings
-from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from mamujoco_jobs import RECORDED_STEPS
-from timing import Job
-
+from fp3o.bench.mamujoco_jobs import RECORDED_STEPS
+from fp3o.bench.timing import TimedJob
 from fp3o.envs.mamujoco.catalogue import single_agent_partition, split_name
+from fp3o.envs.mamujoco.simulation import silenced_warnings
 
-CHUNK = 500
+PEER_CHUNK = 500
 """Steps per chunk."""
 
 
-def robotics_job(name: str, reach: int) -> Job:
+def robotics_job(name: str, reach: int) -> TimedJob:
     """The same task in gymnasium-robotics, with random actions."""
     env = robotics_env(name, reach)
     spaces = env.action_spaces
@@ -32,15 +31,15 @@ def robotics_job(name: str, reach: int) -> Job:
     first = env.possible_agents[0]
 
     def run() -> None:
-        for actions in islice(cycle(drawn), CHUNK):
+        for actions in islice(cycle(drawn), PEER_CHUNK):
             _, _, terminated, truncated, _ = env.step(actions)
             if terminated[first] or truncated[first]:
                 env.reset()
 
-    return Job(CHUNK, run)
+    return TimedJob(PEER_CHUNK, run)
 
 
-def gymnasium_job(name: str, reach: int) -> Job:
+def gymnasium_job(name: str, reach: int) -> TimedJob:
     """The body in gymnasium, controlled by one agent."""
     env = robotics_env(name, reach).single_agent_env
     env.action_space.seed(0)
@@ -48,12 +47,12 @@ def gymnasium_job(name: str, reach: int) -> Job:
     env.reset(seed=0)
 
     def run() -> None:
-        for action in islice(cycle(drawn), CHUNK):
+        for action in islice(cycle(drawn), PEER_CHUNK):
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
 
-    return Job(CHUNK, run)
+    return TimedJob(PEER_CHUNK, run)
 
 
 def robotics_env(name: str, reach: int) -> Any:
@@ -67,6 +66,7 @@ def robotics_env(name: str, reach: int) -> Any:
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stderr(io.StringIO()),
+        silenced_warnings(),
     ):
         warnings.simplefilter("ignore")
         from gymnasium_robotics.envs.multiagent_mujoco import mujoco_multi
@@ -86,11 +86,3 @@ def segmented(body: str, partition: str, folder: Path) -> Any:
     generator = getattr(mujoco_multi, f"many_segment_{kind.lower()}")
     generator.gen_asset(n_segs=math.prod(map(int, partition.split("x"))), asset_path=str(path))
     return gymnasium.make(f"{kind}-v5", xml_file=str(path))
-
-
-def has_robotics() -> bool:
-    """Whether gymnasium-robotics is installed."""
-    found = find_spec("gymnasium_robotics") is not None
-    if not found:
-        print("gymnasium-robotics is not installed, so there is nothing to compare with")
-    return found

@@ -1,4 +1,4 @@
-"""Timed jobs of the MuJoCo benchmark: physics, environment, rollouts, training."""
+"""Timed jobs of the MuJoCo tasks: physics, environment, rollouts."""
 
 # MuJoCo has no type stubs, and its functions are replaced by timed ones.
 # pyright: reportAttributeAccessIssue=false
@@ -9,25 +9,21 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from mujoco.batch import Batch
-from timing import Clock, Job
 
+from fp3o.bench.timing import TimedJob
 from fp3o.envs.mamujoco.catalogue import MAMUJOCO
 from fp3o.envs.mamujoco.native import NativeState, NativeVecEnv
 from fp3o.envs.mamujoco.simulation import default_threads
 from fp3o.envs.mamujoco.task import BodyTask, body_task
 from fp3o.envs.registry import get_task
-from fp3o.envs.vectorise import vectorise
-from fp3o.runs.evaluation import make_program
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program
 
 RECORDED_STEPS = 64
 """Steps of random actions that are recorded and repeated."""
-CHUNK = 4_000
+CHUNK_STEPS = 4_000
 """Approximate environment steps per chunk and thread: long enough to time, and short enough for
 undisturbed measurements."""
-MJX_CHUNK = 20
-"""Steps per chunk of MJX."""
 
 
 class Recording(NamedTuple):
@@ -45,6 +41,7 @@ class Recording(NamedTuple):
 
     @property
     def num_envs(self) -> int:
+        """Number of environments."""
         return self.physics.shape[1]
 
 
@@ -69,10 +66,10 @@ def with_random_times(state: NativeState, task: BodyTask) -> NativeState:
 
 def chunk_length(num_envs: int, threads: int) -> int:
     """Steps per chunk."""
-    return min(1000, max(40, CHUNK * threads // num_envs))
+    return min(1000, max(40, CHUNK_STEPS * threads // num_envs))
 
 
-def physics_job(recording: Recording, threads: int) -> Job:
+def physics_job(recording: Recording, threads: int) -> TimedJob:
     """Raw physics."""
     num_envs, skip = recording.num_envs, recording.task.body.frame_skip
     steps = chunk_length(num_envs, threads)
@@ -86,10 +83,10 @@ def physics_job(recording: Recording, threads: int) -> Job:
             control[...] = controls
             batch.step(nstep=skip)
 
-    return Job(num_envs * steps, run)
+    return TimedJob(num_envs * steps, run)
 
 
-def environment_job(recording: Recording, threads: int) -> Job:
+def environment_job(recording: Recording, threads: int) -> TimedJob:
     """Steps of the environment."""
     steps, state = chunk_length(recording.num_envs, threads), recording.state
     env = NativeVecEnv(recording.task, recording.num_envs, threads)
@@ -101,10 +98,10 @@ def environment_job(recording: Recording, threads: int) -> Job:
             state, now, lambda t, *_: recording.actions[t % RECORDED_STEPS], steps
         )
 
-    return Job(recording.num_envs * steps, run)
+    return TimedJob(recording.num_envs * steps, run)
 
 
-def rollout_job(program: Program, task: BodyTask) -> Job:
+def rollout_job(program: Program, task: BodyTask) -> TimedJob:
     """A part of a rollout of the policy; a complete one would be too long for a chunk."""
     state = program.init(0)
     num_envs = program.env.num_envs * (program.num_seeds or 1)
@@ -117,10 +114,10 @@ def rollout_job(program: Program, task: BodyTask) -> Job:
         nonlocal carry
         carry, _ = program._host.collect(program.env, actor, carry, keys)
 
-    return Job(num_envs * keys.shape[-1], run)
+    return TimedJob(num_envs * keys.shape[-1], run)
 
 
-def record_policy(job: Job, program: Program, recording: Recording) -> Recording:
+def record_policy(job: TimedJob, program: Program, recording: Recording) -> Recording:
     """Record the last steps of a chunk of a rollout, instead of random actions."""
     env, kept = getattr(program.env, "env", program.env), []  # without the axis of seeds
     inner = env._apply
@@ -136,22 +133,7 @@ def record_policy(job: Job, program: Program, recording: Recording) -> Recording
     return recording._replace(physics=physics, controls=controls)
 
 
-def training_job(config: RunConfig) -> tuple[Job, Clock]:
-    """A training iteration, and a clock that also times its rollout."""
-    program = make_program(config.check())
-    state = program.init(config.seed)
-
-    def run() -> None:
-        nonlocal state
-        state, _ = program.iterate(state)
-        jax.block_until_ready(state.learner)
-
-    clock = Clock(run)
-    clock.watch(program._host, "collect", "rollout")
-    return Job(config.steps_per_iteration * config.seeds, clock), clock
-
-
-def run_config(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
+def mamujoco_config(name: str, sharing: str, num_envs: int, seeds: int) -> RunConfig:
     """FP3O with the preset `paper`, or `farama` where the paper does not have the body."""
     settings = {"algorithm": "fp3o", "sharing": sharing, "num_envs": num_envs, "seeds": seeds}
     return RunConfig.from_preset(f"{MAMUJOCO}/{name}", profile(name)).with_settings(settings)
@@ -165,23 +147,3 @@ def default_task(name: str) -> BodyTask:
 def profile(name: str) -> str:
     """A task's first variant, which has a preset of the same name: `paper` where there is one."""
     return get_task(f"{MAMUJOCO}/{name}").variants[0]
-
-
-def mjx_job(task_env: Any, num_envs: int) -> Job:
-    """A chunk on MJX."""
-    env, mask = vectorise(task_env, num_envs), task_env.spec.actions.mask
-
-    def move(state: Any, key: Any) -> tuple[Any, Any]:
-        action = jax.random.uniform(key, (num_envs, *mask.shape), minval=-1.0) * mask
-        state, step = env.step(state, action)
-        return state, step.reward.mean()
-
-    chunk = jax.jit(lambda state, keys: jax.lax.scan(move, state, keys))
-    keys = jax.random.split(jax.random.key(1), MJX_CHUNK)
-    state = jax.jit(env.reset)(jax.random.key(0))[0]
-
-    def run() -> None:
-        nonlocal state
-        state, _ = jax.block_until_ready(chunk(state, keys))
-
-    return Job(num_envs * MJX_CHUNK, run)
