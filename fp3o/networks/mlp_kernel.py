@@ -29,8 +29,8 @@ from fp3o.networks.kernel_arrays import (
 )
 from fp3o.networks.layers import EPSILON
 
-ROWS, WARPS = 32, 4
-"""Rows that a kernel computes at a time, and its number of warps."""
+FORWARD_ROWS, ROWS, WARPS = 64, 32, 4
+"""Rows that a kernel and its gradient compute at a time, and their number of warps."""
 
 PROGRAMS, MAX_TURNS = 128, 8
 """With more programs than the first, those of the gradient take several blocks of rows each, up to
@@ -103,7 +103,7 @@ def _chain(chain: Chain, x: Array, shared: Array, own: Array) -> Array:
     width = chain.layers[-1].bias.shape[0]
     return pl.pallas_call(
         partial(_forward_kernel, chain),
-        grid=(agents, pl.cdiv(rows, ROWS)),
+        grid=(agents, pl.cdiv(rows, FORWARD_ROWS)),
         in_specs=[_of_agent(array) for array in (x, shared, own)],
         out_specs=pl.BlockSpec((None, rows, width), lambda a, i: (a, 0, 0)),
         out_shape=jax.ShapeDtypeStruct((agents, rows, width), x.dtype),
@@ -159,7 +159,8 @@ def _compiler() -> dict[str, Any]:
 
 
 def _forward_kernel(chain: Chain, x_ref: Any, shared: Any, own: Any, out_ref: Any) -> None:
-    rows, params = pl.program_id(1) * ROWS + jnp.arange(ROWS), (shared, own)
+    rows = pl.program_id(1) * FORWARD_ROWS + jnp.arange(FORWARD_ROWS)
+    params = shared, own
     folded = _fold_all(chain, params)
     inputs, _ = _inputs_of_layers(chain, params, folded, read_rows(x_ref, rows))
     for columns, (weight, bias) in zip(_parts(chain.layers[-1]), folded[-1], strict=True):
