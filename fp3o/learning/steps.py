@@ -25,29 +25,25 @@ def shuffle_sequences(data: StageData, key: PRNGKeyArray, count: int) -> Int[Arr
 
 
 class Minibatch(NamedTuple):
-    """Samples of a gradient step, with all that can be computed before it for a whole epoch.
-
-    While an epoch is prepared, arrays have a leading axis of minibatches.
-    """
+    """Samples of a gradient step, and what is known about them before it."""
 
     data: StageData
-    """Without the inputs of the networks, which are large, until `with_inputs` adds them."""
-    samples: Int[Array, "*m r"]
+    """Without the inputs of the networks until `with_inputs` adds them."""
+    samples: Int[Array, " r"]
     """Positions of the samples in the batch."""
-    actor_weight: Float[Array, "*m k r"]
-    critic_weight: Float[Array, "*m k r"]
+    actor_weight: Float[Array, "k r"]
+    critic_weight: Float[Array, "k r"]
     target_moments: TargetMoments
 
 
-def epoch_minibatches(setup: Setup, inputs: StageInputs, key: PRNGKeyArray) -> Minibatch:
-    """The minibatches of an epoch, without the inputs of the networks."""
-    stage, whole = inputs.stage, inputs.data.batch
-    sequences = shuffle_sequences(inputs.data, key, setup.config.minibatches)
-    steps = jnp.arange(setup.config.sequence_steps)
-    samples = (steps.size * sequences[..., None] + steps).reshape(len(sequences), -1)
+def select_minibatch(setup: Setup, inputs: StageInputs, sequences: Int[Array, " c"]) -> Minibatch:
+    """The samples of these sequences, without the inputs of the networks, which are large."""
+    stage, whole, steps = inputs.stage, inputs.data.batch, jnp.arange(setup.config.sequence_steps)
+    samples = (steps.size * sequences[:, None] + steps).reshape(-1)
+    everything = sequences.size == whole.actor_hidden.shape[1]
 
-    def select(index: Int[Array, "m i"], x: Shaped[Array, "k i2 *f"]) -> Shaped[Array, "m k i *f"]:
-        return x[None] if len(index) == 1 else jnp.swapaxes(x[:, index], 0, 1)
+    def select(index: Int[Array, " i"], x: Shaped[Array, "k i2 *f"]) -> Shaped[Array, "k i *f"]:
+        return x if everything else x[:, index]
 
     small = whole._replace(obs=None, critic_input=None, actor_hidden=None, critic_hidden=None)  # pyright: ignore
     batch, others = jax.tree.map(partial(select, samples), (small, inputs.data.others))
@@ -60,9 +56,9 @@ def epoch_minibatches(setup: Setup, inputs: StageInputs, key: PRNGKeyArray) -> M
     return Minibatch(
         StageData(batch, others),
         samples,
-        jax.vmap(lambda x: sample_weights(x, stage, setup.actor_sharing))(batch.alive),
-        jax.vmap(lambda x: sample_weights(x, stage, setup.critic_sharing))(critic_counts),
-        jax.vmap(lambda x: target_moments(x, *critics))(batch.target),
+        sample_weights(batch.alive, stage, setup.actor_sharing),
+        sample_weights(critic_counts, stage, setup.critic_sharing),
+        target_moments(batch.target, *critics),
     )
 
 

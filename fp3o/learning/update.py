@@ -5,7 +5,6 @@ epochs, `one_epoch` one pass over the minibatches. Gradient steps are in `steps`
 `losses`.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from fp3o.algorithms.fp3o import TOLERANCE, condition_gap, non_overlapping, random_split
 from fp3o.algorithms.schedules import SCHEDULES, Stage
+from fp3o.backend import on_gpu
 from fp3o.learning.batch import (
     IterationData,
     TDResiduals,
@@ -36,10 +36,10 @@ from fp3o.learning.stage_data import (
     others_log_ratio,
 )
 from fp3o.learning.steps import (
-    Minibatch,
     critic_step,
-    epoch_minibatches,
     gradient_step,
+    select_minibatch,
+    shuffle_sequences,
     with_inputs,
 )
 from fp3o.networks.distributions import Distribution
@@ -204,29 +204,18 @@ def one_epoch(
     setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], key: PRNGKeyArray, learner: Learner
 ) -> tuple[Learner, Metrics]:
     """One pass over shuffled minibatches (and additional passes of the critic, if configured)."""
-    minibatches = epoch_minibatches(setup, inputs, key)
-    complete = partial(with_inputs, inputs.data)
+    minibatches: Any = shuffle_sequences(inputs.data, key, setup.config.minibatches)
+    select = partial(select_minibatch, setup, inputs)
+    if on_gpu():  # all at once: fewer kernels; on a CPU, slicing the result costs more
+        minibatches, select = jax.vmap(select)(minibatches), lambda minibatch: minibatch
 
-    def critic_only(learner: Learner, part: Minibatch) -> tuple[Learner, Metrics]:
-        return critic_step(setup, inputs, learner, complete(part))
+    def critic_only(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
+        return critic_step(setup, inputs, learner, with_inputs(inputs.data, select(part)))
 
-    def both(learner: Learner, part: Minibatch) -> tuple[Learner, Metrics]:
-        return gradient_step(setup, inputs, gate, learner, complete(part))
+    def both(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
+        return gradient_step(setup, inputs, gate, learner, with_inputs(inputs.data, select(part)))
 
     for _ in range(setup.row.critic_passes - 1):
-        learner, _ = sum_over(critic_only, learner, minibatches)
-    return sum_over(both, learner, minibatches)
-
-
-def sum_over(step: Callable[..., Any], learner: Learner, minibatches: Minibatch) -> Any:
-    """The learner after a step on each minibatch, and the sums of the metrics."""
-    zeros = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, x.dtype),
-        jax.eval_shape(step, learner, jax.tree.map(lambda x: x[0], minibatches))[1],
-    )
-
-    def body(carry: tuple[Learner, Metrics], part: Minibatch) -> tuple[Any, None]:
-        learner, log = step(carry[0], part)
-        return (learner, jax.tree.map(jnp.add, carry[1], log)), None
-
-    return jax.lax.scan(body, (learner, zeros), minibatches)[0]
+        learner, _ = jax.lax.scan(critic_only, learner, minibatches)
+    learner, log = jax.lax.scan(both, learner, minibatches)
+    return learner, {name: values.sum() for name, values in log.items()}

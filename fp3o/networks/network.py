@@ -146,9 +146,7 @@ class MLPGRUNetwork(Network):
             out = apply_layers(x, [*hidden, (norms[len(hidden)], self.output)], style, agents)
         else:
             x = apply_layers(x, hidden, style._replace(activate_output=True), agents)
-            hidden_states = self.gru(
-                x, norms[len(hidden)], hidden_state, episode_start, agents
-            )
+            hidden_states = self.gru(x, norms[len(hidden)], hidden_state, episode_start, agents)
             output, style = [(norms[-1], self.output)], style._replace(normalise_input=True)
             out = apply_layers(hidden_states, output, style, agents)
         return out.reshape(*episode_start.shape, out.shape[-1]), hidden_states
