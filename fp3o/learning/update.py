@@ -51,6 +51,9 @@ ACTOR_METRICS = ("policy_loss", "actor_grad_norm")
 CRITIC_METRICS = ("value_loss", "critic_grad_norm")
 """Metrics that are means over the critic's gradient steps."""
 
+STEP_METRICS = (*ACTOR_METRICS, *CRITIC_METRICS, "actor_steps", "critic_steps")
+"""Metrics of a gradient step."""
+
 
 def policy_iteration(
     setup: Setup, hparams: Hyperparameters, learner: Learner, data: IterationData, key: PRNGKeyArray
@@ -188,8 +191,11 @@ def run_epochs(
         for names, steps in ((ACTOR_METRICS, "actor_steps"), (CRITIC_METRICS, "critic_steps"))
         for name in names
     }
-    critic_steps = total["critic_steps"] * row.critic_passes
-    return learner, total | mean | {"critic_steps": critic_steps, "gate": gate}
+    steps = {
+        "actor_steps": total["actor_steps"].astype(int),
+        "critic_steps": total["critic_steps"].astype(int) * row.critic_passes,
+    }
+    return learner, total | mean | steps | {"gate": gate}
 
 
 def constraint_holds(setup: Setup, learner: Learner, inputs: StageInputs) -> Bool[Array, ""]:
@@ -212,10 +218,12 @@ def one_epoch(
     def critic_only(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
         return critic_step(setup, inputs, learner, with_inputs(inputs.data, select(part)))
 
-    def both(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
-        return gradient_step(setup, inputs, gate, learner, with_inputs(inputs.data, select(part)))
+    def both(learner: Learner, part: Any) -> tuple[Learner, Array]:
+        minibatch = with_inputs(inputs.data, select(part))
+        learner, log = gradient_step(setup, inputs, gate, learner, minibatch)
+        return learner, jnp.stack([log[name] for name in STEP_METRICS])  # one array to write
 
     for _ in range(setup.row.critic_passes - 1):
         learner, _ = jax.lax.scan(critic_only, learner, minibatches)
     learner, log = jax.lax.scan(both, learner, minibatches)
-    return learner, {name: values.sum() for name, values in log.items()}
+    return learner, dict(zip(STEP_METRICS, log.sum(0), strict=True))
