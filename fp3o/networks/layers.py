@@ -94,7 +94,10 @@ class GroupedLinear(Grouped):
             return weight, bias
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
         bias = bias + jnp.einsum("ki,kio->ko", *_same_groups(shift, weight))
-        return scale[..., None] * weight, bias
+        scale, weight = _same_groups(scale, weight)
+        # Two axes: the gradient of the scale is a sum that XLA's CPU code takes slowly over three.
+        scaled = scale.reshape(-1, 1) * weight.reshape(-1, weight.shape[2])
+        return scaled.reshape(weight.shape), bias
 
     def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
         """One layer for the whole team, equivalent to the norm followed by this layer."""
@@ -126,6 +129,7 @@ def grouped_product(
 ) -> Float[Array, "*k r o"]:
     """Product of each agent with its group's matrix; one product if all agents share it."""
     if weight.shape[0] > 1:
+        x = x.reshape(weight.shape[0], -1, x.shape[-1])
         return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
     return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
 

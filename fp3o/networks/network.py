@@ -141,8 +141,8 @@ class MLPGRUNetwork(Network):
         """
         standard = normalise if self.norms else lambda x: x
         norms = self.norms or (None,) * (len(self.hidden) + 2)
-        if x.shape[0] == 1:  # a single agent: an axis of size one costs a third of the speed
-            x = x[0]
+        if 1 in (x.shape[0], self.hidden[0].weight.shape[0]):
+            x = x.reshape(-1, x.shape[-1])
         for norm, layer in zip(norms, self.hidden, strict=False):
             x = standard(ACTIVATIONS[self.activation](layer(x, norm, agents)))
         hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
