@@ -141,7 +141,8 @@ class MLPGRUNetwork(Network):
         """
         standard = normalise if self.norms else lambda x: x
         norms = self.norms or (None,) * (len(self.hidden) + 2)
-        if 1 in (x.shape[0], self.hidden[0].weight.shape[0]):
+        if x.shape[0] == 1 or all(layer.weight.shape[0] == 1 for layer in self.hidden):
+            # Samples of all agents as one axis: with two, XLA's CPU code computes `x` twice.
             x = x.reshape(-1, x.shape[-1])
         for norm, layer in zip(norms, self.hidden, strict=False):
             x = standard(ACTIVATIONS[self.activation](layer(x, norm, agents)))
