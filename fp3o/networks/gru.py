@@ -32,7 +32,7 @@ class GroupedGRU(Grouped):
 
     def __call__(
         self,
-        x: Float[Array, "*k r i"],
+        x: Float[Array, "*rows i"],
         norm: GroupedNorm | None,
         hidden_state: Float[Array, "k c h"],
         episode_start: Bool[Array, "k r"],

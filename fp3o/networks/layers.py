@@ -80,8 +80,8 @@ class GroupedLinear(Grouped):
     groups: Groups = eqx.field(static=True)
 
     def __call__(
-        self, x: Float[Array, "*k r i"], norm: GroupedNorm | None, agents: Agents
-    ) -> Float[Array, "*k r o"]:
+        self, x: Float[Array, "*rows i"], norm: GroupedNorm | None, agents: Agents
+    ) -> Float[Array, "*rows2 o"]:
         """W (scale ∘ x + shift) + b, with the parameters of each agent's group."""
         return grouped_product(x, *self.fold_norm(norm, agents))
 
@@ -94,7 +94,10 @@ class GroupedLinear(Grouped):
             return weight, bias
         scale, shift = norm.of(norm.scale, agents), norm.of(norm.shift, agents)
         bias = bias + jnp.einsum("ki,kio->ko", *_same_groups(shift, weight))
-        return scale[..., None] * weight, bias
+        scale, weight = _same_groups(scale, weight)
+        # Two axes, because of the gradient of `scale`: 3 µs on a CPU, and 60 µs with (1, i, o).
+        scaled = scale.reshape(-1, 1) * weight.reshape(-1, weight.shape[2])
+        return scaled.reshape(weight.shape), bias
 
     def folded(self, norm: GroupedNorm | None) -> "GroupedLinear":
         """One layer for the whole team, equivalent to the norm followed by this layer."""
@@ -122,10 +125,15 @@ def _same_groups(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def grouped_product(
-    x: Float[Array, "*k r i"], weight: Float[Array, "k2 i o"], bias: Float[Array, "k2 o"]
-) -> Float[Array, "*k r o"]:
-    """Product of each agent with its group's matrix; one product if all agents share it."""
+    x: Float[Array, "*rows i"], weight: Float[Array, "k i o"], bias: Float[Array, "k o"]
+) -> Float[Array, "*rows2 o"]:
+    """Product of each agent with its group's matrix; one product if all agents share it.
+
+    The samples of all agents may be one axis, `(k r)`, or two, `(k, r)`; with a matrix per agent,
+    the result has two.
+    """
     if weight.shape[0] > 1:
+        x = x.reshape(weight.shape[0], -1, x.shape[-1])
         return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
     return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
 

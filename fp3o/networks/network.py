@@ -138,8 +138,9 @@ class MLPGRUNetwork(Network):
         """
         norms = self.norms or (None,) * (len(self.hidden) + 2)
         style = MLPStyle(self.activation, norm=bool(self.norms))
-        if x.shape[0] == 1 and not on_gpu():  # an axis of size one costs a third of the speed
-            x = x[0]
+        if not on_gpu() and (x.shape[0] == 1 or all(h.weight.shape[0] == 1 for h in self.hidden)):
+            # Samples of all agents as one axis: with two, XLA's CPU code computes `x` twice.
+            x = x.reshape(-1, x.shape[-1])
         hidden = [*zip(norms, self.hidden, strict=False)]
         hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
         if self.gru is None:
