@@ -48,8 +48,8 @@ class MLPStyle(NamedTuple):
 
 
 def apply_layers(
-    x: Float[Array, "*k r i"], layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
-) -> Float[Array, "*k r o"]:
+    x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
+) -> Float[Array, "*rows2 o"]:
     """Apply layers, with activation and normalisation between them."""
     if use_mlp_kernel(x, layers, style):
         return _apply_in_kernel(x, layers, style, agents)
@@ -84,7 +84,7 @@ def _apply_in_kernel(
 
 
 def use_mlp_kernel(
-    x: Float[Array, "*k r i"], layers: Sequence[NormedLayer], style: MLPStyle
+    x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
     if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3 or not mlp_kernel_compiles():
@@ -101,7 +101,7 @@ def use_mlp_kernel(
 
 @cache
 def mlp_kernel_compiles() -> bool:
-    """Whether kernels and their gradient compile for this GPU; if not, XLA's operations are used."""
+    """Whether kernels compile for this GPU; if not, XLA's operations are used."""
     from fp3o.networks.mlp_kernel import compile_mlp_kernels
 
     try:
