@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fp3o.backend import scan_unroll
+from fp3o.networks.backend import scan_unroll
 from fp3o.types import Scalar
 
 _NORM_RATE = 1e-5

@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from fp3o.algorithms.fp3o import TOLERANCE, condition_gap, non_overlapping, random_split
 from fp3o.algorithms.schedules import SCHEDULES, Stage
-from fp3o.backend import on_gpu
 from fp3o.learning.batch import (
     IterationData,
     TDResiduals,
@@ -42,6 +41,7 @@ from fp3o.learning.steps import (
     shuffle_sequences,
     with_inputs,
 )
+from fp3o.networks.backend import on_gpu
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 

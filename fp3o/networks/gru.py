@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fp3o.backend import on_gpu, scan_unroll
+from fp3o.networks.backend import on_gpu, scan_unroll
 from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
 from fp3o.sharing.maps import Groups
 

@@ -35,7 +35,7 @@ class Columns(NamedTuple):
     size: int
     exist: int
 
-    def index(self) -> Int[Array, " c"]:
+    def positions(self) -> Int[Array, " c"]:
         """Their positions."""
         return self.start + jnp.arange(self.size)
 
@@ -108,14 +108,14 @@ def write_part(refs: Any, slot: ArraySlot, columns: Columns, value: Array) -> No
 
 def _rows_index(ref: Any, rows: Array, columns: Columns) -> tuple[tuple[Array, Array], Array]:
     mask = (rows < ref.shape[0])[:, None] & columns.mask()[None]
-    return (rows[:, None], columns.index()[None]), mask
+    return (rows[:, None], columns.positions()[None]), mask
 
 
 def _slot_index(slot: ArraySlot, columns: Columns) -> tuple[tuple[Array], Array]:
     if len(slot.shape) == 1:
-        return (slot.offset + columns.index(),), columns.mask()
+        return (slot.offset + columns.positions(),), columns.mask()
     rows = all_columns(slot.shape[0])
-    index = slot.offset + rows.index()[:, None] * slot.shape[1] + columns.index()[None]
+    index = slot.offset + rows.positions()[:, None] * slot.shape[1] + columns.positions()[None]
     return (index,), rows.mask()[:, None] & columns.mask()[None]
 
 

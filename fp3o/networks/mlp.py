@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fp3o.backend import on_gpu
+from fp3o.networks.backend import on_gpu
 from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, grouped_product, normalise
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -62,7 +62,8 @@ def apply_layers(
 def _apply_in_kernel(
     x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
 ) -> Array:
-    from fp3o.networks.mlp_kernel import Chain, LayerArrays, layer_chain
+    from fp3o.networks.mlp_kernel import layer_chain
+    from fp3o.networks.mlp_kernel_body import Chain, LayerArrays
 
     enters, entry_bias = (False, style.normalise_input), None
     if x.shape[-1] > MAX_INPUT:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fp3o.backend import on_gpu
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
+from fp3o.networks.backend import on_gpu
 from fp3o.networks.gru import GroupedGRU
 from fp3o.networks.layers import (
     Agents,

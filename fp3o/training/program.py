@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from fp3o.backend import scan_unroll
 from fp3o.envs.api import VecEnv
 from fp3o.envs.interface import require_shapes
 from fp3o.envs.vectorise import SeedBatchedEnv
@@ -19,6 +18,7 @@ from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
+from fp3o.networks.backend import scan_unroll
 from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
