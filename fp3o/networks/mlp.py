@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh":
 MLP_KERNEL_SIZES = (16, 32, 64)
 """Sizes of hidden layers in a kernel: powers of two for which its blocks fit into registers."""
 
-MAX_INPUT = MAX_OUTPUT = 64
+MAX_KERNEL_WIDTH = 64
 """Largest input and output of a kernel. A larger first layer is a product of XLA, and the kernel
 begins after it."""
 
@@ -66,7 +66,7 @@ def _apply_in_kernel(
     from fp3o.networks.mlp_kernel_body import Chain, LayerArrays
 
     enters, entry_bias = (False, style.normalise_input), None
-    if x.shape[-1] > MAX_INPUT:
+    if x.shape[-1] > MAX_KERNEL_WIDTH:
         (norm, first), *layers = layers
         weight, entry_bias = first.fold_norm(norm, agents)
         x = grouped_product(x, weight, jnp.zeros_like(entry_bias))  # the kernel adds it
@@ -96,8 +96,8 @@ def use_mlp_kernel(
         others.append(first)
     if style.activate_output:
         others.append(width)
-    few_layers = len(layers) == 1 and first > MAX_INPUT
-    return {*others} <= {*MLP_KERNEL_SIZES} and width <= MAX_OUTPUT and not few_layers
+    few_layers = len(layers) == 1 and first > MAX_KERNEL_WIDTH
+    return {*others} <= {*MLP_KERNEL_SIZES} and width <= MAX_KERNEL_WIDTH and not few_layers
 
 
 @cache

@@ -26,7 +26,7 @@ from fp3o.networks.mlp_kernel_body import (
     gradient_kernel,
 )
 
-WARPS = 4
+MLP_WARPS = 4
 """Warps of a program."""
 
 PROGRAMS, MAX_TURNS = 128, 8
@@ -118,5 +118,5 @@ def _of_agent(array: Array) -> pl.BlockSpec:
 
 def _compiler() -> dict[str, Any]:
     on_gpu = jax.default_backend() != "cpu"
-    params = triton.CompilerParams(num_warps=WARPS, num_stages=1) if on_gpu else None
+    params = triton.CompilerParams(num_warps=MLP_WARPS, num_stages=1) if on_gpu else None
     return {"interpret": not on_gpu, "compiler_params": params}
