@@ -1,6 +1,15 @@
 """What the programs need to know about the device that runs them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
+import jax.numpy as jnp
+import numpy as np
+
+KERNEL_TOLERANCE = 0.02
+"""Largest difference between gradients of a kernel and of its plain twin, relative to the largest
+entry; products on a GPU have a mantissa of ten bits."""
 
 
 def on_gpu() -> bool:
@@ -15,3 +24,30 @@ def scan_unroll(steps: int = 25) -> int:
     only take longer to compile.
     """
     return 1 if jax.default_backend() == "cpu" else steps
+
+
+def kernel_agrees(kernel: Callable[..., Any], plain: Callable[..., Any], *shapes: Any) -> bool:
+    """Whether a kernel compiles for this device, and computes the same as its plain twin.
+
+    Values and gradients for random arrays of these shapes are compared. A kernel of which this is
+    not true is not used.
+    """
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=shape).astype(np.float32) / 2 for shape in shapes]
+
+    def results(function: Callable[..., Any]) -> Any:
+        def loss(*arrays: Any) -> Any:
+            out = function(*arrays)
+            return (out * jnp.sin(jnp.arange(out.size)).reshape(out.shape)).sum(), out
+
+        numbers = tuple(range(len(arrays)))
+        gradient = jax.value_and_grad(loss, numbers, has_aux=True)
+        # Compiled ahead of time: this may run while a program that uses the kernel is traced.
+        (_, out), gradients = jax.jit(gradient).lower(*arrays).compile()(*arrays)
+        return [np.asarray(x) for x in (out, *gradients)]
+
+    try:
+        pairs = zip(results(kernel), results(plain), strict=True)
+        return all(abs(x - y).max() <= KERNEL_TOLERANCE * abs(y).max() for x, y in pairs)
+    except Exception:  # compilers of kernels raise errors of many classes
+        return False

@@ -6,7 +6,6 @@ block. Without a GPU, kernels are interpreted.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -54,16 +53,6 @@ def gru_states(
     inputs, first, keep = (x.reshape(groups, -1, *x.shape[2:]) for x in (inputs, first, keep))
     states = _states(inputs, first, keep, weight, bias)
     return states.reshape(agents, sequences, steps, size)
-
-
-def compile_kernels(size: int) -> None:
-    """Compile both kernels for this hidden size; raises what the compiler raises."""
-    array = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
-    inputs, first = array((1, BLOCKS[0], 2, 3 * size)), array((1, BLOCKS[0], size))
-    starts = jax.ShapeDtypeStruct((1, BLOCKS[0], 2), jnp.bool_)
-    weight, bias = array((1, size, 3 * size)), array((1, 3 * size))
-    gradient = jax.grad(lambda *arrays: gru_states(*arrays).sum())
-    jax.jit(gradient).lower(inputs, first, starts, weight, (bias, bias)).compile()
 
 
 @jax.custom_vjp

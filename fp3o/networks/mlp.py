@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from fp3o.networks.backend import on_gpu
+from fp3o.networks.backend import kernel_agrees, on_gpu
 from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, grouped_product, normalise
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -53,6 +54,10 @@ def apply_layers(
     """Apply layers, with activation and normalisation between them."""
     if use_mlp_kernel(x, layers, style):
         return _apply_in_kernel(x, layers, style, agents)
+    return _apply_plain(x, layers, style, agents)
+
+
+def _apply_plain(x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents) -> Array:
     x = style.normalise(x) if style.normalise_input else x
     for j, (norm, layer) in enumerate(layers):
         x = layer(style.activate(x) if j else x, norm, agents)
@@ -88,7 +93,7 @@ def use_mlp_kernel(
     x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
-    if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3 or not mlp_kernel_compiles():
+    if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3:
         return False
     first, *others = (layer.weight.shape[1] for _, layer in layers)
     width = layers[-1][1].weight.shape[2]
@@ -97,16 +102,36 @@ def use_mlp_kernel(
     if style.activate_output:
         others.append(width)
     few_layers = len(layers) == 1 and first > MAX_KERNEL_WIDTH
-    return {*others} <= {*MLP_KERNEL_SIZES} and width <= MAX_KERNEL_WIDTH and not few_layers
+    if not {*others} <= {*MLP_KERNEL_SIZES} or width > MAX_KERNEL_WIDTH or few_layers:
+        return False
+    return mlp_kernel_works(style, (*(layer.weight.shape[1] for _, layer in layers), width))
 
 
 @cache
-def mlp_kernel_compiles() -> bool:
-    """Whether kernels compile for this GPU; if not, XLA's operations are used."""
-    from fp3o.networks.mlp_kernel import compile_mlp_kernels
+def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...]) -> bool:
+    """Whether kernels do on this GPU what XLA's operations do; if not, those are used.
 
-    try:
-        compile_mlp_kernels()
-    except Exception:  # compilers of kernels raise errors of many classes
-        return False
-    return True
+    Layers of these sizes are compared for two agents, with parameters of the first layers shared.
+    """
+    owners = [(0, 0)] * (len(sizes) - 2) + [(0, 1)]
+    x = np.sin(np.arange(200 * sizes[0], dtype=np.float32)).reshape(2, 100, sizes[0])
+    shapes = []
+    for owner, num_in, num_out in zip(owners, sizes, sizes[1:], strict=False):
+        groups = max(owner) + 1
+        shapes += [(1, num_in), (1, num_in), (groups, num_in, num_out), (groups, num_out)]
+
+    def layers(arrays: Sequence[Array]) -> list[NormedLayer]:
+        groups = zip(owners, range(0, len(arrays), 4), strict=True)
+        return [
+            (
+                GroupedNorm(arrays[j], arrays[j + 1], (0, 0)) if style.norm else None,
+                GroupedLinear(arrays[j + 2], arrays[j + 3], owner),
+            )
+            for owner, j in groups
+        ]
+
+    return kernel_agrees(
+        lambda *arrays: _apply_in_kernel(jnp.asarray(x), layers(arrays), style, None),
+        lambda *arrays: _apply_plain(jnp.asarray(x), layers(arrays), style, None),
+        *shapes,
+    )

@@ -51,16 +51,6 @@ def layer_chain(
     return out.reshape(agents, rows, -1)
 
 
-def compile_mlp_kernels() -> None:
-    """Compile the kernels of a small chain; raises what the compiler raises."""
-    size, rows = 64, ROWS
-    layer = LayerArrays(*(jnp.zeros(s) for s in ((1, size), (1, size), (1, size, size), (1, size))))
-    chain = Chain("relu", norm=True, enters=(True, True), leaves=False)
-    gradient = jax.grad(lambda *x: layer_chain(x[0], [layer, layer], x[1], chain).sum(), (0, 1))
-    inputs = (1, rows, size), (1, size)
-    jax.jit(gradient).lower(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in inputs)).compile()
-
-
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _chain(chain: Chain, x: Array, shared: Array, own: Array) -> Array:
     agents, rows, _ = x.shape

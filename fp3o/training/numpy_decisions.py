@@ -58,6 +58,7 @@ class NumPyDecisions:
         layers, self._std = jax.tree.map(np.asarray, (layers, std))
         self._network.load(layers)
 
+    @np.errstate(invalid="ignore", over="ignore")  # such inputs are refused after the rollout
     def __call__(self, inputs: ActorInputs, noise: np.ndarray | None) -> HostDecision:
         """Select the actions of all agents."""
         self._obs[...] = inputs.obs

@@ -62,23 +62,26 @@ def test_the_kernel_equals_the_scan(groups, norm_groups, agents, sequences, monk
         assert np.abs(one - other).max() < 1e-5 * np.abs(one).max()
 
 
-def test_a_kernel_that_does_not_compile_is_noticed(monkeypatch):
-    compiles = gru.kernel_compiles.__wrapped__  # without its cache
-    assert compiles(16)
-    monkeypatch.setattr(gru_kernel, "compile_kernels", lambda size: 1 / 0)
-    assert not compiles(16)
+def test_a_kernel_that_is_wrong_or_does_not_compile_is_noticed(monkeypatch):
+    works = gru.kernel_works.__wrapped__  # without its cache
+    assert works(16)
+    correct = gru_kernel.gru_states
+    monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1.1 * correct(*x))
+    assert not works(16)
+    monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1 / 0)
+    assert not works(16)
 
 
 def test_when_the_kernel_is_used(monkeypatch):
     state = lambda sequences, size, dtype="float32": jnp.zeros((2, sequences, size), dtype)  # noqa: E731
     assert not gru.use_kernel(state(32, 64)), "there is no GPU"
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(gru, "kernel_compiles", lambda size: True)
+    monkeypatch.setattr(gru, "kernel_works", lambda size: True)
     assert gru.use_kernel(state(48, 64))
     assert min(gru_kernel.BLOCKS) == gru.BLOCK
     assert not gru.use_kernel(state(40, 64)), "no whole number of blocks"
     assert not gru.use_kernel(state(32, 48)), "not a power of two"
     assert not gru.use_kernel(state(32, 128)), "too large for registers"
     assert not gru.use_kernel(state(32, 64, "float16"))
-    monkeypatch.setattr(gru, "kernel_compiles", lambda size: False)
+    monkeypatch.setattr(gru, "kernel_works", lambda size: False)
     assert not gru.use_kernel(state(32, 64)), "another kind of GPU"

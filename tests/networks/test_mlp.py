@@ -71,3 +71,32 @@ def test_the_kernel_equals_the_layers(sizes, sharing, style, agents, monkeypatch
     assert used
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(kernel), strict=True):
         assert np.abs(one - other).max() < 1e-5 * np.abs(one).max()
+
+
+@pytest.mark.parametrize("style", [MLPStyle("tanh", norm=False), MLPStyle("relu", norm=True)])
+def test_a_kernel_that_is_wrong_is_noticed(style, monkeypatch):
+    works = mlp.mlp_kernel_works.__wrapped__  # without its cache
+    assert works(style, (20, 16, 3))
+    correct = mlp_kernel.layer_chain
+    monkeypatch.setattr(mlp_kernel, "layer_chain", lambda *x: 1.1 * correct(*x))
+    assert not works(style, (20, 16, 3))
+
+
+def test_when_the_kernel_is_used(monkeypatch):
+    monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: True)
+    style = MLPStyle("relu", norm=True)
+
+    def used(*sizes: int, style: MLPStyle = style, dtype: str = "float32") -> bool:
+        x = jnp.zeros((3, 10, sizes[0]), dtype)
+        return mlp.use_mlp_kernel(x, make_layers(sizes, SHARINGS["full"], norm=True), style)
+
+    assert not used(18, 64, 64, 1), "there is no GPU"
+    monkeypatch.setattr(mlp, "on_gpu", lambda: True)
+    assert used(18, 64, 64, 1) and used(300, 64, 1)
+    assert not used(18, 48, 1), "not a power of two"
+    assert not used(18, 64, 192), "XLA is faster"
+    assert not used(300, 14), "XLA is faster"
+    assert not used(18, 1, style=style._replace(normalise_input=True))
+    assert not used(18, 64, 1, dtype="float16")
+    monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: False)
+    assert not used(18, 64, 64, 1), "another kind of GPU"
