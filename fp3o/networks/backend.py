@@ -1,5 +1,6 @@
 """What the programs need to know about the device that runs them."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,11 @@ entry; products on a GPU have a mantissa of ten bits."""
 def on_gpu() -> bool:
     """Whether programs run on a GPU."""
     return jax.default_backend() == "gpu"
+
+
+def use_kernels() -> bool:
+    """Whether kernels for GPUs may be used: on a GPU, unless `FP3O_KERNELS=0` is set."""
+    return on_gpu() and os.environ.get("FP3O_KERNELS", "1") != "0"
 
 
 def scan_unroll(steps: int = 25) -> int:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fp3o.networks.backend import kernel_agrees, on_gpu, scan_unroll
+from fp3o.networks.backend import kernel_agrees, scan_unroll, use_kernels
 from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
 from fp3o.sharing.maps import Groups
 
@@ -83,7 +83,7 @@ def scan_states(
 def use_kernel(first: Float[Array, "k c h"]) -> bool:
     """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
     sequences, size = first.shape[1:]
-    if not on_gpu() or first.dtype != jnp.float32:
+    if not use_kernels() or first.dtype != jnp.float32:
         return False
     return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_works(size)
 

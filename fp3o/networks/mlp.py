@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fp3o.networks.backend import kernel_agrees, on_gpu
+from fp3o.networks.backend import kernel_agrees, use_kernels
 from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, grouped_product, normalise
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -93,7 +93,7 @@ def use_mlp_kernel(
     x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
-    if not on_gpu() or x.dtype != jnp.float32 or x.ndim != 3:
+    if not use_kernels() or x.dtype != jnp.float32 or x.ndim != 3:
         return False
     first, *others = (layer.weight.shape[1] for _, layer in layers)
     width = layers[-1][1].weight.shape[2]
@@ -114,7 +114,8 @@ def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...]) -> bool:
     Layers of these sizes are compared for two agents, with parameters of the first layers shared.
     """
     owners = [(0, 0)] * (len(sizes) - 2) + [(0, 1)]
-    x = np.sin(np.arange(200 * sizes[0], dtype=np.float32)).reshape(2, 100, sizes[0])
+    # So many rows that programs of the gradient take several blocks of them, and the last is ragged.
+    x = np.sin(np.arange(9000 * sizes[0])).reshape(2, 4500, sizes[0]).astype(np.float32)
     shapes = []
     for owner, num_in, num_out in zip(owners, sizes, sizes[1:], strict=False):
         groups = max(owner) + 1
@@ -124,8 +125,10 @@ def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...]) -> bool:
         groups = zip(owners, range(0, len(arrays), 4), strict=True)
         return [
             (
-                GroupedNorm(arrays[j], arrays[j + 1], (0, 0)) if style.norm else None,
-                GroupedLinear(arrays[j + 2], arrays[j + 3], owner),
+                GroupedNorm(scale=arrays[j], shift=arrays[j + 1], groups=(0, 0))
+                if style.norm
+                else None,
+                GroupedLinear(weight=arrays[j + 2], bias=arrays[j + 3], groups=owner),
             )
             for owner, j in groups
         ]

@@ -91,12 +91,15 @@ def test_when_the_kernel_is_used(monkeypatch):
         return mlp.use_mlp_kernel(x, make_layers(sizes, SHARINGS["full"], norm=True), style)
 
     assert not used(18, 64, 64, 1), "there is no GPU"
-    monkeypatch.setattr(mlp, "on_gpu", lambda: True)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert used(18, 64, 64, 1) and used(300, 64, 1)
     assert not used(18, 48, 1), "not a power of two"
     assert not used(18, 64, 192), "XLA is faster"
     assert not used(300, 14), "XLA is faster"
     assert not used(18, 1, style=style._replace(normalise_input=True))
     assert not used(18, 64, 1, dtype="float16")
+    monkeypatch.setenv("FP3O_KERNELS", "0")
+    assert not used(18, 64, 64, 1), "switched off"
+    monkeypatch.delenv("FP3O_KERNELS")
     monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: False)
     assert not used(18, 64, 64, 1), "another kind of GPU"

@@ -1,0 +1,51 @@
+"""A policy iteration with the kernels and loops for GPUs (interpreted) equals one without them."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fp3o.bench.learning import synthetic_rollout
+from fp3o.learning import returns, update
+from fp3o.learning.config import Config
+from fp3o.learning.setup import Setup
+from fp3o.networks import gru, mlp, network
+from fp3o.spec import Discrete, EnvSpec
+from fp3o.training import program
+from fp3o.training.program import update_learner
+
+SPEC = EnvSpec("three agents", Discrete(((5,),) * 3), 70, 80, (0, 1, 1))
+
+
+def learners_after(sharing: str, gru_size: int) -> Any:
+    """Two seeds after an iteration on random data."""
+    config = Config(
+        num_envs=8, rollout=8, epochs=1, minibatches=2, sequence_length=2 if gru_size else None,
+        hidden=(16, 16), gru_size=gru_size, sharing=sharing, time_limit="terminate",
+    )  # fmt: skip
+    setup = Setup(SPEC, config)
+    rollout, key = synthetic_rollout(setup), jax.random.key(0)
+    inputs = config.hyperparameters.as_arrays(), setup.init(0), *rollout, key
+    both = jax.tree.map(lambda x: jnp.stack([x, x]), inputs)
+    return jax.jit(jax.vmap(partial(update_learner, setup)))(*both)[0]
+
+
+@pytest.mark.parametrize(("sharing", "gru_size"), [("full", 16), ("none", 0), ("partial", 16)])
+def test_an_iteration_with_kernels_equals_one_without(sharing, gru_size, monkeypatch):
+    plain = learners_after(sharing, gru_size)
+    used = []
+    for module in (update, network):
+        monkeypatch.setattr(module, "on_gpu", lambda: True)
+    for module in (gru, mlp):
+        monkeypatch.setattr(module, "use_kernels", lambda: True)
+    for module in (returns, gru, program):
+        monkeypatch.setattr(module, "scan_unroll", lambda steps=25: steps)
+    monkeypatch.setattr(gru, "kernel_works", lambda size: used.append("gru") or True)
+    monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: used.append("mlp") or True)
+    kernels = learners_after(sharing, gru_size)
+    assert {*used} == ({"gru", "mlp"} if gru_size else {"mlp"})
+    for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(kernels), strict=True):
+        assert np.abs(one - other).max() < 1e-5
