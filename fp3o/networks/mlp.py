@@ -114,7 +114,7 @@ def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...]) -> bool:
     Layers of these sizes are compared for two agents, with parameters of the first layers shared.
     """
     owners = [(0, 0)] * (len(sizes) - 2) + [(0, 1)]
-    # So many rows that programs of the gradient take several blocks of them, and the last is ragged.
+    # Enough rows for programs of the gradient with several blocks, of which the last is ragged.
     x = np.sin(np.arange(9000 * sizes[0])).reshape(2, 4500, sizes[0]).astype(np.float32)
     shapes = []
     for owner, num_in, num_out in zip(owners, sizes, sizes[1:], strict=False):
