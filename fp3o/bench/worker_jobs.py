@@ -1,7 +1,9 @@
 """PettingZoo environments as timed jobs: directly, in fp3o, and in other wrappers."""
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import gymnasium
 import jax
@@ -75,13 +77,7 @@ def supersuit_job(task: PettingZoo, num_envs: int, processes: int, closing: Exit
     # It would wait for its processes for ever, when this one ends.
     for process in getattr(env, "procs", ()):
         closing.callback(process.kill)
-    env.reset(seed=0)
-
-    def run() -> None:
-        for chosen in actions:
-            env.step(chosen)
-
-    return TimedJob(WORKER_STEPS * num_envs, run)
+    return _stepping_job(env, actions, num_envs)
 
 
 def async_job(task: PettingZoo, num_envs: int, closing: ExitStack) -> TimedJob:
@@ -91,6 +87,11 @@ def async_job(task: PettingZoo, num_envs: int, closing: ExitStack) -> TimedJob:
     makers = [partial(FlatTeam, team)] * num_envs
     env = gymnasium.vector.AsyncVectorEnv(makers, shared_memory=True, context="spawn")
     closing.callback(env.close)
+    return _stepping_job(env, actions, num_envs)
+
+
+def _stepping_job(env: Any, actions: Iterable[Any], num_envs: int) -> TimedJob:
+    """Steps of a vector environment with these actions."""
     env.reset(seed=0)
 
     def run() -> None:

@@ -1,7 +1,9 @@
 """What the programs need to know about the device that runs them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -9,13 +11,26 @@ import jax.numpy as jnp
 import numpy as np
 
 KERNEL_TOLERANCE = 0.02
-"""Largest difference between gradients of a kernel and of its plain twin, relative to the largest
-entry; products on a GPU have a mantissa of ten bits."""
+"""Largest difference between results of a kernel and of XLA, relative to the largest entry; products
+on a GPU have a mantissa of ten bits."""
+
+
+_FOR_CPU: ContextVar[bool] = ContextVar("for_cpu", default=False)
+
+
+@contextmanager
+def traced_for_cpu() -> Iterator[None]:
+    """Context for tracing a program that runs on the CPU even if there is a GPU."""
+    token = _FOR_CPU.set(True)
+    try:
+        yield
+    finally:
+        _FOR_CPU.reset(token)
 
 
 def on_gpu() -> bool:
-    """Whether programs run on a GPU."""
-    return jax.default_backend() == "gpu"
+    """Whether programs that are traced now run on a GPU."""
+    return jax.default_backend() == "gpu" and not _FOR_CPU.get()
 
 
 def use_kernels() -> bool:
@@ -33,7 +48,7 @@ def scan_unroll(steps: int = 25) -> int:
 
 
 def kernel_agrees(kernel: Callable[..., Any], plain: Callable[..., Any], *shapes: Any) -> bool:
-    """Whether a kernel compiles for this device, and computes the same as its plain twin.
+    """Whether a kernel compiles for this device, and computes the same as XLA.
 
     Values and gradients for random arrays of these shapes are compared. A kernel of which this is
     not true is not used.

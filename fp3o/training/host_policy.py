@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fp3o.learning.setup import Setup
+from fp3o.networks.backend import traced_for_cpu
 from fp3o.networks.network import MLPGRUNetwork
 from fp3o.spec import Discrete
 from fp3o.training.numpy_decisions import Decide, HostDecision, NumPyDecisions
@@ -126,7 +127,8 @@ class HostPolicy:
             starts = jnp.broadcast_to(episode_start, shape)
         before = jnp.zeros((*shape, 0)) if hidden_state is None else swap(hidden_state)
         actor = jax.tree.unflatten(self._structure, folded)
-        output, after = actor.network(features, before, starts)
+        with traced_for_cpu():  # kernels for GPUs do not compile for a CPU
+            output, after = actor.network(features, before, starts)
         policy = actor.distribution(output, available)
         action = policy.mode() if noise is None else policy.sample(swap(noise))
         outputs = swap(action), swap(output)

@@ -9,6 +9,7 @@ import pytest
 
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
+from fp3o.networks import gru, mlp
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training import host_policy
 from fp3o.training.host_policy import HostPolicy
@@ -97,3 +98,24 @@ def test_many_rows_are_left_to_the_compiled_call() -> None:
     policy = HostPolicy(make_setup("box", agent_id=False), None)
     most = host_policy.NUMPY_PRODUCTS // (AGENTS * 8 * 8)
     assert policy._uses_numpy(most) and not policy._uses_numpy(most + 1)
+
+
+def test_compiled_decisions_use_no_kernels_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run on the CPU, for which kernels for GPUs do not compile."""
+    setup = Setup(
+        EnvSpec("any", ACTIONS["discrete"], 6, 6, (0, 0, 1)),
+        Config(num_envs=16, hidden=(16, 16), gru_size=16, sequence_length=4),
+    )
+    folded = HostPolicy(setup, None).fold(setup.init(0).actor)
+    inputs = random_inputs(setup, np.random.default_rng(0), 16)
+    decisions = []
+    monkeypatch.setattr(host_policy, "NUMPY_PRODUCTS", 0)
+    monkeypatch.setattr(gru, "kernel_works", lambda size: True)
+    monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: True)
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        policy = HostPolicy(setup, None)
+        policy.fold(setup.init(0).actor)
+        decisions.append(policy.decide(folded, 16)(inputs, None))
+    for one, other in zip(*decisions, strict=True):
+        np.testing.assert_array_equal(one, other)
