@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 KERNEL_TOLERANCE = 0.02
-"""Largest difference between results of a kernel and of XLA, relative to the largest entry; products
-on a GPU have a mantissa of ten bits."""
+"""Largest difference between results of a kernel and of XLA, relative to the largest entry.
+
+Products on a GPU have a mantissa of ten bits."""
 
 
 _FOR_CPU: ContextVar[bool] = ContextVar("for_cpu", default=False)
