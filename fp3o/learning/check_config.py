@@ -68,7 +68,7 @@ def check_config(config: Config, spec: EnvSpec) -> None:
     check_numbers(config)
     _one_of("activation", config.activation, ACTIVATIONS)
     _one_of("std_param", config.std_param, STD_PARAM_INIT)
-    for name in ("time_limit", "advantage_norm"):
+    for name in ("time_limit", "advantage_norm", "precision"):
         _one_of(name, getattr(config, name), _choices(Config, name))
     _check_minibatches(config)
     _check_row(config, spec)

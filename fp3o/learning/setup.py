@@ -13,7 +13,7 @@ from fp3o.learning.optim import PackedParams, ParamLayout, init_adam
 from fp3o.learning.returns import ValueNorm
 from fp3o.networks.actor import Actor, make_actor
 from fp3o.networks.distributions import num_outputs
-from fp3o.networks.layers import normalise
+from fp3o.networks.layers import normalise, pad_features
 from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
 from fp3o.networks.validate import validate_network
 from fp3o.sharing.maps import Sharing, default_critic_sharing
@@ -99,9 +99,15 @@ class Setup:
         return jnp.concatenate([x, ids], axis=-1)
 
     def inputs(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
-        """Network inputs: the features, standardised if the networks have LayerNorm."""
+        """Network inputs: the features, standardised if the networks have LayerNorm.
+
+        Their precision is that of the products in the networks.
+        """
         features = self.features(x)
-        return normalise(features) if self.config.layer_norm else features
+        features = normalise(features) if self.config.layer_norm else features
+        if self.config.precision == "bfloat16":
+            features = features.astype(jnp.bfloat16)
+        return pad_features(features) if self.network is MLPGRUNetwork else features
 
     def network_spec(self, role: Literal["actor", "critic"]) -> NetworkSpec:
         """Specification of the policy network or the value network."""

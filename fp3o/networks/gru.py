@@ -4,7 +4,8 @@ There are two implementations of its recurrence: a scan, and on a GPU a kernel i
 states of a block of sequences stay in registers over all steps.
 """
 
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,8 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fp3o.networks.backend import kernel_agrees, scan_unroll, use_kernels
-from fp3o.networks.layers import Agents, Grouped, GroupedLinear, GroupedNorm, grouped_product
+from fp3o.networks.backend import KERNEL_DTYPES, kernel_agrees, scan_unroll, use_kernels
+from fp3o.networks.layers import (
+    Agents,
+    Grouped,
+    GroupedLinear,
+    GroupedNorm,
+    grouped_product,
+    product_without_bias,
+)
 from fp3o.sharing.maps import Groups
 
 BLOCK = 16
@@ -39,21 +47,21 @@ class GroupedGRU(Grouped):
         episode_start: Bool[Array, "k r"],
         agents: Agents,
     ) -> Float[Array, "k r h"]:
-        """Hidden state after every step; it is reset to 0 before a step that starts an episode."""
+        """Hidden state after every step; it is reset to 0 before a step that starts an episode.
+
+        The input's side of the gates and the factors of all products have the precision of `x`,
+        hidden states that of the parameters.
+        """
         weight, bias = self.of(self.weight, agents), self.of(self.bias, agents)
         shape = (*hidden_state.shape[:2], episode_start.shape[1] // hidden_state.shape[1])
         starts = episode_start.reshape(shape)
         # The input side does not depend on the hidden state: one product for all steps.
         input_weight, input_bias = self.input.fold_norm(norm, agents)
-        if use_kernel(hidden_state):
-            from fp3o.networks.gru_kernel import gru_states
-
-            no_bias = jnp.zeros_like(input_bias)  # the kernel adds it
-            inputs = grouped_product(x, input_weight, no_bias).reshape(*shape, -1)
-            states = gru_states(inputs, hidden_state, starts, weight, (input_bias, bias))
-        else:
-            inputs = grouped_product(x, input_weight, input_bias).reshape(*shape, -1)
-            states = scan_states(inputs, hidden_state, starts, weight, bias)
+        inputs = product_without_bias(x, input_weight, x.dtype).reshape(*shape, -1)
+        recurrence = scan_states
+        if use_kernel(hidden_state, x.dtype):
+            from fp3o.networks.gru_kernel import gru_states as recurrence
+        states = recurrence(inputs, hidden_state, starts, weight, (input_bias, bias))
         return states.reshape(*episode_start.shape, hidden_state.shape[2])
 
 
@@ -62,15 +70,21 @@ def scan_states(
     first: Float[Array, "k c h"],
     starts: Bool[Array, "k c t"],
     weight: Float[Array, "g h h3"],
-    bias: Float[Array, "g h3"],
+    biases: tuple[Float[Array, "g2 h3"], Float[Array, "g h3"]],
 ) -> Float[Array, "k c t h"]:
-    """Hidden states after every step of sequences that begin with the hidden state `first`."""
+    """Hidden states after every step of sequences that begin with the hidden state `first`.
+
+    `inputs` is the input side of the gates without its bias; `biases` are those of the input side
+    and of the hidden side.
+    """
+    input_bias, bias = biases
+    dtype, inputs = inputs.dtype, inputs + input_bias[:, None, None]
 
     def step(h: Array, step_input: tuple[Array, Array]) -> tuple[Array, Array]:
         x_gates, starts = step_input
         h = jnp.where(starts[..., None], 0.0, h)
         xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
-        hr, hz, hn = jnp.split(grouped_product(h, weight, bias), 3, axis=-1)
+        hr, hz, hn = jnp.split(grouped_product(h.astype(dtype), weight, bias), 3, axis=-1)
         update = jax.nn.sigmoid(xz + hz)
         new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
         h = (1.0 - update) * new + update * h
@@ -80,27 +94,26 @@ def scan_states(
     return jnp.moveaxis(jax.lax.scan(step, first, steps, unroll=scan_unroll(10))[1], 0, 2)
 
 
-def use_kernel(first: Float[Array, "k c h"]) -> bool:
+def use_kernel(first: Float[Array, "k c h"], dtype: Any) -> bool:
     """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
     sequences, size = first.shape[1:]
-    if not use_kernels() or first.dtype != jnp.float32:
+    if not use_kernels() or first.dtype != jnp.float32 or dtype not in KERNEL_DTYPES:
         return False
-    return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_works(size)
+    return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_works(size, dtype)
 
 
 @cache
-def kernel_works(size: int) -> bool:
+def kernel_works(size: int, dtype: Any) -> bool:
     """Whether the kernel does on this GPU what the scan does; if not, the scan is used."""
     from fp3o.networks.gru_kernel import gru_states
 
     starts = np.arange(2 * BLOCK * 3).reshape(1, 2 * BLOCK, 3) % 5 == 0
 
-    def kernel(inputs: Array, first: Array, weight: Array, bias: Array) -> Array:
-        return gru_states(inputs, first, jnp.asarray(starts), weight, (bias, bias))
+    def states(recurrence: Any, inputs: Array, *arrays: Array) -> Array:
+        first, weight, input_bias, bias = arrays
+        inputs = inputs.astype(dtype)
+        return recurrence(inputs, first, jnp.asarray(starts), weight, (input_bias, bias))
 
-    def plain(inputs: Array, first: Array, weight: Array, bias: Array) -> Array:
-        return scan_states(inputs + bias[0], first, jnp.asarray(starts), weight, bias)
-
-    weight, bias = (1, size, 3 * size), (1, 3 * size)
-    first = (1, 2 * BLOCK, size)
-    return kernel_agrees(kernel, plain, (1, 2 * BLOCK, 3, 3 * size), first, weight, bias)
+    bias = (1, 3 * size)
+    shapes = (1, 2 * BLOCK, 3, 3 * size), (1, 2 * BLOCK, size), (1, size, 3 * size), bias, bias
+    return kernel_agrees(partial(states, gru_states), partial(states, scan_states), *shapes)

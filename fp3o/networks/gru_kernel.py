@@ -14,6 +14,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float
 
+from fp3o.networks.kernel_arrays import rounded_dot
+
 WARPS = 8
 """Warps per block; with 8, no registers are spilled at a hidden size of 64."""
 
@@ -29,6 +31,7 @@ class BlockPart(NamedTuple):
 
     kind: Literal["sequences", "group", "entry"]
     shape: tuple[int, ...]
+    dtype: Any = jnp.float32
 
 
 def gru_states(
@@ -49,7 +52,7 @@ def gru_states(
     bias = jnp.stack(jnp.broadcast_arrays(xr + hr, xz + hz, xn, hn), axis=1)
     groups = max(weight.shape[0], bias.shape[0])
     weight, bias = (jnp.broadcast_to(x, (groups, *x.shape[1:])) for x in (weight, bias))
-    keep = 1.0 - starts.astype(inputs.dtype)
+    keep = 1.0 - starts.astype(first.dtype)
     inputs, first, keep = (x.reshape(groups, -1, *x.shape[2:]) for x in (inputs, first, keep))
     states = _states(inputs, first, keep, weight, bias)
     return states.reshape(agents, sequences, steps, size)
@@ -57,7 +60,7 @@ def gru_states(
 
 @jax.custom_vjp
 def _states(inputs: Array, first: Array, keep: Array, weight: Array, bias: Array) -> Array:
-    parts = [BlockPart("sequences", (inputs.shape[2], first.shape[2]))]
+    parts = [BlockPart("sequences", (inputs.shape[2], first.shape[2]), first.dtype)]
     return _run(_states_kernel, (inputs, first, keep, weight, bias), parts)[0]
 
 
@@ -69,10 +72,10 @@ def _forward(*arguments: Array) -> tuple[Array, tuple[Array, ...]]:
 def _backward(saved: tuple[Array, ...], d_states: Array) -> tuple[Array | None, ...]:
     inputs, first, _, weight, bias, _ = saved
     parts = [
-        BlockPart("sequences", inputs.shape[2:]),
-        BlockPart("sequences", first.shape[2:]),
-        BlockPart("entry", weight.shape[1:]),
-        BlockPart("entry", bias.shape[1:]),
+        BlockPart("sequences", inputs.shape[2:], inputs.dtype),
+        BlockPart("sequences", first.shape[2:], first.dtype),
+        BlockPart("entry", weight.shape[1:], weight.dtype),
+        BlockPart("entry", bias.shape[1:], bias.dtype),
     ]
     d_inputs, d_first, d_weight, d_bias = _run(_gradient_kernel, (*saved, d_states), parts)
     return d_inputs, d_first, None, d_weight.sum(1), d_bias.sum(1)
@@ -106,7 +109,7 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
         in_specs=[*map(spec, parts)],
         out_specs=[*map(spec, outputs)],
         out_shape=[
-            jax.ShapeDtypeStruct((groups, count[part.kind], *part.shape), arrays[0].dtype)
+            jax.ShapeDtypeStruct((groups, count[part.kind], *part.shape), part.dtype)
             for part in outputs
         ],
         interpret=not on_gpu,
@@ -116,7 +119,7 @@ def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence
 
 def _states_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, out = refs
-    weights, biases, last = _thirds(weight), _rows(bias), inputs.shape[1] - 1
+    weights, biases, last = _thirds(weight, inputs.dtype), _rows(bias), inputs.shape[1] - 1
 
     def step(t: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
         h, (x, kept) = carry
@@ -133,8 +136,8 @@ def _states_kernel(*refs: Any) -> None:
 def _gradient_kernel(*refs: Any) -> None:
     inputs, first, keep, weight, bias, states, d_states, *outputs = refs
     d_inputs, d_first, d_weight, d_bias = outputs
-    weights, biases = _thirds(weight), _rows(bias)
-    steps, size = inputs.shape[1], weight.shape[0]
+    weights, biases = _thirds(weight, inputs.dtype), _rows(bias)
+    steps, size, dtype = inputs.shape[1], weight.shape[0], inputs.dtype
 
     def read(t: Any) -> Any:
         before = jnp.where(t > 0, states[:, jnp.maximum(t - 1, 0), :], first[...])
@@ -150,11 +153,11 @@ def _gradient_kernel(*refs: Any) -> None:
         dz = dh * (h - n) * z * (1.0 - z)
         dr = dn * hn * r * (1.0 - r)
         for j, gate in enumerate((dr, dz, dn)):
-            d_inputs[:, t, pl.ds(j * size, size)] = gate
+            d_inputs[:, t, pl.ds(j * size, size)] = gate.astype(inputs.dtype)
         hidden_side = dr, dz, dn * r
-        dw = [w + _product(h, d, (0, 0)) for w, d in zip(dw, hidden_side, strict=True)]
+        dw = [w + rounded_dot(h, d, (0, 0), dtype) for w, d in zip(dw, hidden_side, strict=True)]
         db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
-        back = (_product(d, w, (1, 1)) for d, w in zip(hidden_side, weights, strict=True))
+        back = (rounded_dot(d, w, (1, 1), dtype) for d, w in zip(hidden_side, weights, strict=True))
         return sum(back, dh * z) * kept, dw, db, earlier
 
     zero = jnp.zeros_like(first[...])
@@ -171,7 +174,8 @@ def _gradient_kernel(*refs: Any) -> None:
 def _read_step(t: Any, inputs: Any, keep: Any) -> tuple[list[Array], Array]:
     """Input side of the gates at a step, and whether the hidden state before it is kept."""
     size = inputs.shape[2] // 3
-    return [inputs[:, t, pl.ds(j * size, size)] for j in range(3)], keep[:, t][:, None]
+    gates = [inputs[:, t, pl.ds(j * size, size)] for j in range(3)]
+    return gates, keep[:, t][:, None]
 
 
 def _gates(
@@ -179,20 +183,15 @@ def _gates(
 ) -> tuple[Array, ...]:
     """r, z, n, and the affine map of the hidden state in n = tanh(x_n + r h_n)."""
     br, bz, bn, bh = biases
-    hr, hz, hn = (h @ weight for weight in weights)
+    hr, hz, hn = (rounded_dot(h, weight, (1, 0), x[0].dtype) for weight in weights)
     r, z, hn = jax.nn.sigmoid(x[0] + hr + br), jax.nn.sigmoid(x[1] + hz + bz), hn + bh
     return r, z, jnp.tanh(x[2] + bn + r * hn), hn
 
 
-def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
-    """Product of two matrices, summed over these axes."""
-    return jax.lax.dot_general(one, other, ((axes[:1], axes[1:]), ((), ())))
-
-
-def _thirds(weight: Any) -> list[Array]:
-    """The parts of a weight that belong to r, z and n."""
+def _thirds(weight: Any, dtype: Any) -> list[Array]:
+    """The parts of a weight that belong to r, z and n, rounded to `dtype`."""
     size = weight.shape[0]
-    return [weight[:, pl.ds(j * size, size)] for j in range(3)]
+    return [weight[:, pl.ds(j * size, size)].astype(dtype) for j in range(3)]
 
 
 def _rows(bias: Any) -> list[Array]:

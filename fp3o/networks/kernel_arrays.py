@@ -7,6 +7,7 @@ not written.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
@@ -77,10 +78,18 @@ def padded(size: int) -> int:
     return max(16, pl.next_power_of_2(size))
 
 
+def rounded_dot(one: Array, other: Array, axes: tuple[int, int], dtype: Any) -> Array:
+    """Product of two matrices over these axes: factors rounded to `dtype`, sums not."""
+    one, other, sums = one.astype(dtype), other.astype(dtype), jnp.result_type(dtype, jnp.float32)
+    axis = ((axes[:1], axes[1:]), ((), ()))
+    return jax.lax.dot_general(one, other, axis, preferred_element_type=sums)
+
+
 def read_rows(ref: Any, rows: Array, columns: Columns | None = None) -> Array:
-    """Some rows of an array."""
+    """Some rows of an array, in single precision if they have less."""
     columns = columns or all_columns(ref.shape[1])
-    return _load(ref, *_rows_index(ref, rows, columns))
+    found = _load(ref, *_rows_index(ref, rows, columns))
+    return found.astype(jnp.result_type(found.dtype, jnp.float32))
 
 
 def write_rows(ref: Any, rows: Array, columns: Columns, value: Array) -> None:
@@ -121,7 +130,7 @@ def _slot_index(slot: ArraySlot, columns: Columns) -> tuple[tuple[Array], Array]
 
 def _load(ref: Any, index: tuple[Array, ...], mask: Array) -> Array:
     index = tuple(jnp.broadcast_to(i, mask.shape) for i in index)
-    return triton.load(ref.at[index], mask=mask, other=0.0)
+    return triton.load(ref.at[index], mask=mask, other=jnp.zeros((), ref.dtype))
 
 
 def _store(ref: Any, index: tuple[Array, ...], value: Array, mask: Array) -> None:

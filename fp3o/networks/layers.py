@@ -11,16 +11,27 @@ parts: `normalise` has no parameters; scale and shift are folded into the produc
 neither another pass over the batch nor the gradient of the network's input.
 """
 
+from functools import partial
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from fp3o.networks.backend import on_gpu
 from fp3o.sharing.maps import Groups
 
 EPSILON = 1e-5
 """Added to the variance by LayerNorm."""
+
+FEATURE_MULTIPLE = 16
+"""Large inputs are padded to a multiple of this on GPUs."""
+
+MAX_KERNEL_WIDTH = 64
+"""Largest input and output of a kernel of layers. A larger first layer is a product of XLA, and
+the kernel begins after it."""
 
 Agents = Int[Array, " k"] | None
 """Agents of a stage; None: the whole team in order."""
@@ -125,17 +136,82 @@ def _same_groups(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def grouped_product(
-    x: Float[Array, "*rows i"], weight: Float[Array, "k i o"], bias: Float[Array, "k o"]
+    x: Float[Array, "*rows f"], weight: Float[Array, "k i o"], bias: Float[Array, "k o"]
 ) -> Float[Array, "*rows2 o"]:
-    """Product of each agent with its group's matrix; one product if all agents share it.
+    """Product of each agent with its group's matrix, plus the bias.
 
-    The samples of all agents may be one axis, `(k r)`, or two, `(k, r)`; with a matrix per agent,
-    the result has two.
+    One product if all agents share the matrix. The samples of all agents may be one axis, `(k r)`,
+    or two, `(k, r)`; with a matrix per agent, the result has two.
     """
     if weight.shape[0] > 1:
-        x = x.reshape(weight.shape[0], -1, x.shape[-1])
-        return jnp.einsum("kri,kio->kro", x, weight) + bias[:, None]
-    return (x.reshape(-1, x.shape[-1]) @ weight[0] + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
+        return product_without_bias(x, weight) + bias[:, None]
+    rows = product_without_bias(x.reshape(-1, x.shape[-1]), weight)
+    return (rows + bias[0]).reshape(*x.shape[:-1], bias.shape[1])
+
+
+def pad_features(x: Float[Array, "*b f"]) -> Float[Array, "*b f2"]:
+    """Add zeros to large inputs, so that rows begin at multiples of 32 bytes, as GPUs read them."""
+    padding = -x.shape[-1] % FEATURE_MULTIPLE
+    if not on_gpu() or x.shape[-1] <= MAX_KERNEL_WIDTH or not padding:
+        return x
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padding)])
+
+
+def product_without_bias(
+    x: Float[Array, "*rows f"], weight: Float[Array, "k i o"], dtype: Any = None
+) -> Float[Array, "*rows2 o"]:
+    """Product of each agent with its group's matrix, stored as `dtype` (as the matrix, if None).
+
+    Features beyond the rows of the matrix are zeros, see `pad_features`.
+    """
+    dtype, padding = dtype or weight.dtype, x.shape[-1] - weight.shape[1]
+    weight = jnp.pad(weight, ((0, 0), (0, padding), (0, 0))) if padding else weight
+    if weight.shape[0] > 1:
+        return _product(x.reshape(weight.shape[0], -1, x.shape[-1]), weight, dtype)
+    return _product(x.reshape(-1, x.shape[-1]), weight[0], dtype).reshape(*x.shape[:-1], -1)
+
+
+def _product(x: Array, weight: Array, dtype: Any) -> Array:
+    return x @ weight if x.dtype == weight.dtype == dtype else _rounded_product(x, weight, dtype)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _rounded_product(x: Array, weight: Array, dtype: Any) -> Array:
+    """Product of factors rounded to the precision of `x`, with sums in that of the weight.
+
+    So are the products in its gradient.
+    """
+    return _dot(x, _rounded(weight, x.dtype), dtype)
+
+
+def _round_and_save(x: Array, weight: Array, dtype: Any) -> tuple[Array, tuple[Array, Array]]:
+    return _rounded_product(x, weight, dtype), (x, weight)
+
+
+def _rounded_product_grad(dtype: Any, saved: tuple[Array, Array], d: Array) -> tuple[Array, Array]:
+    x, weight = saved
+    d, weight = _rounded(d, x.dtype), _rounded(weight, x.dtype)
+    return _dot(d, weight.mT, x.dtype), _dot(x.mT, d, jnp.float32)
+
+
+_rounded_product.defvjp(_round_and_save, _rounded_product_grad)
+
+
+def _rounded(x: Array, dtype: Any) -> Array:
+    """The array in this precision; on a CPU, numbers of this precision as float32.
+
+    There, XLA has no products of bfloat16, and leaves out conversions to it and back.
+    """
+    if on_gpu():
+        return x.astype(dtype)
+    bits = jnp.finfo(dtype)
+    return jax.lax.reduce_precision(x.astype(jnp.float32), bits.nexp, bits.nmant)
+
+
+def _dot(x: Array, y: Array, dtype: Any) -> Array:
+    if on_gpu():
+        return jnp.matmul(x, y, preferred_element_type=dtype)
+    return (x.astype(jnp.float32) @ y.astype(jnp.float32)).astype(dtype)
 
 
 def linear(

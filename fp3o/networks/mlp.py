@@ -6,24 +6,27 @@ which the activations of a block of rows stay in registers over several layers.
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fp3o.networks.backend import kernel_agrees, use_kernels
-from fp3o.networks.layers import Agents, GroupedLinear, GroupedNorm, grouped_product, normalise
+from fp3o.networks.backend import KERNEL_DTYPES, kernel_agrees, use_kernels
+from fp3o.networks.layers import (
+    MAX_KERNEL_WIDTH,
+    Agents,
+    GroupedLinear,
+    GroupedNorm,
+    normalise,
+    product_without_bias,
+)
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 MLP_KERNEL_SIZES = (16, 32, 64)
 """Sizes of hidden layers in a kernel: powers of two for which its blocks fit into registers."""
-
-MAX_KERNEL_WIDTH = 64
-"""Largest input and output of a kernel. A larger first layer is a product of XLA, and the kernel
-begins after it."""
 
 NormedLayer = tuple[GroupedNorm | None, GroupedLinear]
 """LayerNorm's scale and shift, and the layer after it."""
@@ -51,17 +54,23 @@ class MLPStyle(NamedTuple):
 def apply_layers(
     x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents
 ) -> Float[Array, "*rows2 o"]:
-    """Apply layers, with activation and normalisation between them."""
+    """Apply layers, with activation and normalisation between them.
+
+    Inputs of lower precision than the parameters make the products of all layers ones of that
+    precision. So is the output if it is activated, because layers follow; otherwise it has the
+    precision of the parameters.
+    """
     if use_mlp_kernel(x, layers, style):
         return _apply_in_kernel(x, layers, style, agents)
     return _apply_plain(x, layers, style, agents)
 
 
 def _apply_plain(x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agents: Agents) -> Array:
+    dtype = x.dtype
     x = style.normalise(x) if style.normalise_input else x
     for j, (norm, layer) in enumerate(layers):
-        x = layer(style.activate(x) if j else x, norm, agents)
-    return style.activate(x) if style.activate_output else x
+        x = layer(style.activate(x).astype(dtype) if j else x, norm, agents)
+    return style.activate(x).astype(dtype) if style.activate_output else x
 
 
 def _apply_in_kernel(
@@ -74,7 +83,7 @@ def _apply_in_kernel(
     if x.shape[-1] > MAX_KERNEL_WIDTH:
         (norm, first), *layers = layers
         weight, entry_bias = first.fold_norm(norm, agents)
-        x = grouped_product(x, weight, jnp.zeros_like(entry_bias))  # the kernel adds it
+        x = product_without_bias(x, weight, x.dtype)  # the kernel adds the bias
         enters = (True, True)
     arrays = [
         LayerArrays(
@@ -93,7 +102,7 @@ def use_mlp_kernel(
     x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
-    if not use_kernels() or x.dtype != jnp.float32 or x.ndim != 3:
+    if not use_kernels() or x.dtype not in KERNEL_DTYPES or x.ndim != 3:
         return False
     first, *others = (layer.weight.shape[1] for _, layer in layers)
     width = layers[-1][1].weight.shape[2]
@@ -104,18 +113,19 @@ def use_mlp_kernel(
     few_layers = len(layers) == 1 and first > MAX_KERNEL_WIDTH
     if not {*others} <= {*MLP_KERNEL_SIZES} or width > MAX_KERNEL_WIDTH or few_layers:
         return False
-    return mlp_kernel_works(style, (*(layer.weight.shape[1] for _, layer in layers), width))
+    sizes = (*(layer.weight.shape[1] for _, layer in layers), width)
+    return mlp_kernel_works(style, sizes, x.dtype)
 
 
 @cache
-def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...]) -> bool:
+def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...], dtype: Any) -> bool:
     """Whether kernels do on this GPU what XLA's operations do; if not, those are used.
 
     Layers of these sizes are compared for two agents, with parameters of the first layers shared.
     """
     owners = [(0, 0)] * (len(sizes) - 2) + [(0, 1)]
     # Enough rows for programs of the gradient with several blocks, of which the last is ragged.
-    x = np.sin(np.arange(9000 * sizes[0])).reshape(2, 4500, sizes[0]).astype(np.float32)
+    x = np.sin(np.arange(9000 * sizes[0])).reshape(2, 4500, sizes[0]).astype(dtype)
     shapes = []
     for owner, num_in, num_out in zip(owners, sizes, sizes[1:], strict=False):
         groups = max(owner) + 1

@@ -44,7 +44,7 @@ def layer_chain(
     agents, rows, _ = x.shape
     (bias_slot, *slots), packed = pack([entry_bias, *(a for layer in layers for a in layer)])
     by_layer = [LayerArrays(*slots[4 * j : 4 * j + 4]) for j in range(len(layers))]
-    chain = chain._replace(layers=tuple(by_layer), entry_bias=bias_slot)
+    chain = chain._replace(layers=tuple(by_layer), entry_bias=bias_slot, dtype=x.dtype)
     if not any(slot.per_agent for slot in chain.slots()):  # rows of all agents are alike
         x = x.reshape(1, agents * rows, -1)
     out: Array = _chain(chain, x, *packed)
@@ -54,13 +54,13 @@ def layer_chain(
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _chain(chain: Chain, x: Array, shared: Array, own: Array) -> Array:
     agents, rows, _ = x.shape
-    width = chain.layers[-1].bias.shape[0]
+    width, dtype = chain.layers[-1].bias.shape[0], x.dtype if chain.leaves else shared.dtype
     return pl.pallas_call(
         partial(forward_kernel, chain),
         grid=(agents, pl.cdiv(rows, FORWARD_ROWS)),
         in_specs=[_of_agent(array) for array in (x, shared, own)],
         out_specs=pl.BlockSpec((None, rows, width), lambda a, i: (a, 0, 0)),
-        out_shape=jax.ShapeDtypeStruct((agents, rows, width), x.dtype),
+        out_shape=jax.ShapeDtypeStruct((agents, rows, width), dtype),
         **_compiler(),
     )(x, shared, own)
 
@@ -78,6 +78,7 @@ def _backward(chain: Chain, saved: tuple[Array, ...], d_out: Array) -> tuple[Arr
     d_x = (agents, rows, width) if chain.differentiates_input else (agents, 1, 1)
     # One vector of sums per program.
     sums = [(agents, programs, packed.shape[1]) for packed in (shared, own)]
+    shapes = ((d_x, x.dtype), *((s, shared.dtype) for s in sums))
     d_input, d_shared, d_own = pl.pallas_call(
         partial(gradient_kernel, chain, turns),
         grid=(agents, programs),
@@ -86,7 +87,7 @@ def _backward(chain: Chain, saved: tuple[Array, ...], d_out: Array) -> tuple[Arr
             pl.BlockSpec((None, *d_x[1:]), lambda a, i: (a, 0, 0)),
             *(pl.BlockSpec((None, None, s[2]), lambda a, i: (a, i, 0)) for s in sums),
         ],
-        out_shape=[jax.ShapeDtypeStruct(s, x.dtype) for s in (d_x, *sums)],
+        out_shape=[jax.ShapeDtypeStruct(*shape) for shape in shapes],
         **_compiler(),
     )(x, shared, own, d_out)
     per_agent = {slot.per_agent for slot in chain.slots()}

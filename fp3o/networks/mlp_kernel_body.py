@@ -14,6 +14,7 @@ from fp3o.networks.kernel_arrays import (
     read_part,
     read_rows,
     read_vector,
+    rounded_dot,
     write_part,
     write_rows,
 )
@@ -45,6 +46,8 @@ class Chain(NamedTuple):
     """Whether the output goes through activation and normalisation."""
     layers: tuple[LayerArrays, ...] = ()
     entry_bias: ArraySlot | None = None
+    dtype: Any = jnp.float32
+    """Precision of factors of products."""
 
     @property
     def differentiates_input(self) -> bool:
@@ -64,7 +67,7 @@ def forward_kernel(chain: Chain, x_ref: Any, shared: Any, own: Any, out_ref: Any
     folded = _fold_all(chain, params)
     inputs, _ = _inputs_of_layers(chain, params, folded, read_rows(x_ref, rows))
     for columns, (weight, bias) in zip(_parts(chain.layers[-1]), folded[-1], strict=True):
-        out = inputs[-1] @ weight + bias
+        out = _product(chain, inputs[-1], weight) + bias
         out = _activate(chain, out)[0] if chain.leaves else out
         write_rows(out_ref, rows, columns, out)
 
@@ -81,15 +84,16 @@ def gradient_kernel(chain: Chain, turns: int, *refs: Any) -> None:
         sums, d = list(sums), [read_rows(d_out, rows, columns) for columns in outputs]
         if chain.leaves:
             ((weight, bias),) = folded[-1]
-            d = [_activation_gradient(d[0], _activate(chain, inputs[-1] @ weight + bias)[1])]
+            out = _product(chain, inputs[-1], weight) + bias
+            d = [_activation_gradient(d[0], _activate(chain, out)[1])]
         for j in reversed(range(len(folded))):
             sums[j] = [
-                (dw + _product(inputs[j], part, (0, 0)), db + part.sum(0))
+                (dw + _product(chain, inputs[j], part, (0, 0)), db + part.sum(0))
                 for (dw, db), part in zip(sums[j], d, strict=True)
             ]
             if j or chain.differentiates_input:
                 pairs = zip(d, folded[j], strict=True)
-                products = [_product(part, weight, (1, 1)) for part, (weight, _) in pairs]
+                products = [_product(chain, part, weight, (1, 1)) for part, (weight, _) in pairs]
                 d = [_activation_gradient(sum(products[1:], products[0]), saved[j])]
         if chain.differentiates_input:
             write_rows(d_x, rows, all_columns(d_x.shape[1]), d[0])
@@ -149,7 +153,7 @@ def _inputs_of_layers(
     u, saved = _activate(chain, x, *chain.enters)
     inputs, kept = [u], [saved]
     for ((weight, bias),) in folded[:-1]:
-        u, saved = _activate(chain, u @ weight + bias)
+        u, saved = _activate(chain, _product(chain, u, weight) + bias)
         inputs.append(u)
         kept.append(saved)
     return inputs, kept
@@ -179,6 +183,6 @@ def _activation_gradient(d: Array, saved: Any) -> Array:
     return d if slope is None else d * slope
 
 
-def _product(one: Array, other: Array, axes: tuple[int, int]) -> Array:
-    """Product of two matrices, summed over these axes."""
-    return jax.lax.dot_general(one, other, ((axes[:1], axes[1:]), ((), ())))
+def _product(chain: Chain, one: Array, other: Array, axes: tuple[int, int] = (1, 0)) -> Array:
+    """Product of two matrices, summed over these axes, in the precision of the input."""
+    return rounded_dot(one, other, axes, chain.dtype)

@@ -82,7 +82,9 @@ class HostPolicy:
         weights.append(3 * gru_size * max(gru_size, sizes[-1]))
         weights.append((gru_size or sizes[-1]) * spec.num_out)
         rows = (self.num_seeds or 1) * num_envs * self.setup.spec.num_agents
-        return self.setup.network is MLPGRUNetwork and rows * max(weights) <= NUMPY_PRODUCTS
+        small = rows * max(weights) <= NUMPY_PRODUCTS
+        single = self.setup.config.precision == "float32"
+        return small and single and self.setup.network is MLPGRUNetwork
 
     def _choose(self, folded: tuple[Array, ...], inputs: ActorInputs, noise: Any) -> HostDecision:
         passed = (
@@ -120,15 +122,15 @@ class HostPolicy:
     ) -> tuple[Array, ...]:
         obs, action_mask, episode_start, hidden_state = passed
         swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-        features, available = swap(self.setup.inputs(obs)), self._mask(action_mask, obs.shape[0])
-        shape = features.shape[:2]
+        available = self._mask(action_mask, obs.shape[0])
+        shape = available.shape[:2]
         starts = jnp.zeros(shape, bool)
         if episode_start is not None:
             starts = jnp.broadcast_to(episode_start, shape)
         before = jnp.zeros((*shape, 0)) if hidden_state is None else swap(hidden_state)
         actor = jax.tree.unflatten(self._structure, folded)
         with traced_for_cpu():  # kernels for GPUs do not compile for a CPU
-            output, after = actor.network(features, before, starts)
+            output, after = actor.network(swap(self.setup.inputs(obs)), before, starts)
         policy = actor.distribution(output, available)
         action = policy.mode() if noise is None else policy.sample(swap(noise))
         outputs = swap(action), swap(output)

@@ -13,6 +13,7 @@ from fp3o.networks.gru import GroupedGRU
 from fp3o.networks.layers import layer_norm, linear
 
 SIZE, STEPS = 16, 5
+SINGLE, HALF = jnp.dtype("float32"), jnp.dtype("bfloat16")
 
 
 def network(random: np.random.Generator, groups: tuple[int, ...], norm_groups: tuple[int, ...]):
@@ -23,7 +24,9 @@ def network(random: np.random.Generator, groups: tuple[int, ...], norm_groups: t
     return jax.tree.map(lambda x: x + 0.3 * random.normal(size=x.shape), parameters)
 
 
-def results(parameters: Any, seeds: int, sequences: int, agents: Array | None) -> Any:
+def results(
+    parameters: Any, seeds: int, sequences: int, agents: Array | None, dtype: Any = SINGLE
+) -> Any:
     """Hidden states of several seeds, and gradients of everything they depend on."""
     random = np.random.default_rng(1)
     count = len(parameters[0].groups) if agents is None else len(agents)
@@ -33,7 +36,9 @@ def results(parameters: Any, seeds: int, sequences: int, agents: Array | None) -
 
     def loss(parameters: Any, x: Array, first: Array) -> tuple[Array, Array]:
         layer, norm = parameters
-        states = jax.vmap(lambda x, h, s: layer(x, norm, h, s, agents))(x, first, starts)
+        states = jax.vmap(lambda x, h, s: layer(x.astype(dtype), norm, h, s, agents))(
+            x, first, starts
+        )
         return (states * wanted).sum(), states
 
     (_, states), gradients = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(parameters, x, first)
@@ -64,24 +69,41 @@ def test_the_kernel_equals_the_scan(groups, norm_groups, agents, sequences, monk
 
 def test_a_kernel_that_is_wrong_or_does_not_compile_is_noticed(monkeypatch):
     works = gru.kernel_works.__wrapped__  # without its cache
-    assert works(16)
+    assert works(16, SINGLE) and works(16, HALF)
     correct = gru_kernel.gru_states
     monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1.1 * correct(*x))
-    assert not works(16)
+    assert not works(16, SINGLE)
     monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1 / 0)
-    assert not works(16)
+    assert not works(16, SINGLE)
 
 
 def test_when_the_kernel_is_used(monkeypatch):
-    state = lambda sequences, size, dtype="float32": jnp.zeros((2, sequences, size), dtype)  # noqa: E731
-    assert not gru.use_kernel(state(32, 64)), "there is no GPU"
+    def used(sequences: int, size: int, dtype: Any = SINGLE) -> bool:
+        return gru.use_kernel(jnp.zeros((2, sequences, size)), dtype)
+
+    assert not used(32, 64), "there is no GPU"
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(gru, "kernel_works", lambda size: True)
-    assert gru.use_kernel(state(48, 64))
+    monkeypatch.setattr(gru, "kernel_works", lambda *_: True)
+    assert used(48, 64) and used(48, 64, HALF)
     assert min(gru_kernel.BLOCKS) == gru.BLOCK
-    assert not gru.use_kernel(state(40, 64)), "no whole number of blocks"
-    assert not gru.use_kernel(state(32, 48)), "not a power of two"
-    assert not gru.use_kernel(state(32, 128)), "too large for registers"
-    assert not gru.use_kernel(state(32, 64, "float16"))
-    monkeypatch.setattr(gru, "kernel_works", lambda size: False)
-    assert not gru.use_kernel(state(32, 64)), "another kind of GPU"
+    assert not used(40, 64), "no whole number of blocks"
+    assert not used(32, 48), "not a power of two"
+    assert not used(32, 128), "too large for registers"
+    assert not used(32, 64, jnp.dtype("float16"))
+    monkeypatch.setattr(gru, "kernel_works", lambda *_: False)
+    assert not used(32, 64), "another kind of GPU"
+
+
+@pytest.mark.parametrize("groups", [(0, 0, 0), (0, 1, 2)], ids=["full", "none"])
+def test_in_half_precision_the_kernel_is_close_to_the_scan(groups, monkeypatch):
+    """And both are close to single precision, but do round."""
+    parameters = network(np.random.default_rng(0), groups, groups)
+    exact = results(parameters, 2, 32, None)
+    scan = results(parameters, 2, 32, None, HALF)
+    monkeypatch.setattr(gru, "use_kernel", lambda *_: True)
+    kernel = results(parameters, 2, 32, None, HALF)
+    for a, b, c in zip(*map(jax.tree.leaves, (exact, scan, kernel)), strict=True):
+        assert a.dtype == b.dtype == c.dtype == SINGLE
+        size = np.linalg.norm(a)
+        assert np.linalg.norm(b - c) < 0.01 * size
+        assert 1e-4 * size < np.linalg.norm(a - b) < 0.02 * size

@@ -110,7 +110,7 @@ def test_compiled_decisions_use_no_kernels_beside_a_gpu(monkeypatch: pytest.Monk
     inputs = random_inputs(setup, np.random.default_rng(0), 16)
     decisions = []
     monkeypatch.setattr(host_policy, "NUMPY_PRODUCTS", 0)
-    monkeypatch.setattr(gru, "kernel_works", lambda size: True)
+    monkeypatch.setattr(gru, "kernel_works", lambda *_: True)
     monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: True)
     for backend in ("cpu", "gpu"):
         monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
