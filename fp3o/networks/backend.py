@@ -10,14 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-KERNEL_DTYPES = (jnp.float32, jnp.bfloat16)
-"""Precisions that kernels have."""
+KERNEL_TOLERANCE = {jnp.dtype("float32"): 0.05, jnp.dtype("bfloat16"): 0.15}
+"""Precisions that kernels have, and the largest difference between their results and XLA's,
+relative to the norm.
 
-KERNEL_TOLERANCE = 0.02, 0.1
-"""Largest difference between results of a kernel and of XLA: in norm, and in an entry, relative to
-the norm and to the largest entry.
-
-Products on a GPU have a mantissa of ten bits, or of seven with bfloat16."""
+Products on a GPU have a mantissa of ten bits, or of seven with bfloat16; where a sum is close to 0,
+the slope of a ReLU may differ."""
 
 
 _FOR_CPU: ContextVar[bool] = ContextVar("for_cpu", default=False)
@@ -52,16 +50,18 @@ def scan_unroll(steps: int = 25) -> int:
     return 1 if jax.default_backend() == "cpu" else steps
 
 
-def kernel_agrees(kernel: Callable[..., Any], plain: Callable[..., Any], *shapes: Any) -> bool:
+def kernel_agrees(
+    kernel: Callable[..., Any], plain: Callable[..., Any], dtype: Any, *shapes: Any
+) -> bool:
     """Whether a kernel compiles for this device, and computes the same as XLA.
 
-    Values and gradients for random arrays of these shapes are compared. A kernel of which this is
-    not true is not used.
+    Values and gradients for random arrays of these shapes are compared; products are of this
+    precision. A kernel of which this is not true is not used.
     """
     random = np.random.default_rng(0)
     arrays = [random.normal(size=shape).astype(np.float32) / 2 for shape in shapes]
 
-    def results(function: Callable[..., Any]) -> Any:
+    def results(function: Callable[..., Any], arrays: Any) -> Any:
         def loss(*arrays: Any) -> Any:
             out = function(*arrays)
             rows = 1.5 + jnp.sin(jnp.arange(out.size // out.shape[-1])).reshape(*out.shape[:-1], 1)
@@ -69,19 +69,20 @@ def kernel_agrees(kernel: Callable[..., Any], plain: Callable[..., Any], *shapes
             return (out * rows * jnp.sin(1.0 + jnp.arange(out.shape[-1]))).sum(), out
 
         numbers = tuple(range(len(arrays)))
-        gradient = jax.value_and_grad(loss, numbers, has_aux=True)
-        # Compiled ahead of time: this may run while a program that uses the kernel is traced.
-        (_, out), gradients = jax.jit(gradient).lower(*arrays).compile()(*arrays)
-        return [np.asarray(x, np.float64).ravel() for x in (out, *gradients)]
+        (_, out), gradients = jax.value_and_grad(loss, numbers, has_aux=True)(*arrays)
+        return out, *gradients
 
+    both = jax.jit(lambda *arrays: (results(kernel, arrays), results(plain, arrays)))
     try:
-        pairs = zip(results(kernel), results(plain), strict=True)
-        return all(_close(*pair) for pair in pairs)
+        # Compiled ahead of time: this may run while a program that uses the kernel is traced.
+        program = both.lower(*arrays).compile({"xla_gpu_autotune_level": "0"})
+        errors = [_relative_error(*pair) for pair in zip(*program(*arrays), strict=True)]
+        return max(errors) <= KERNEL_TOLERANCE[dtype]
     except Exception:  # compilers of kernels raise errors of many classes
         return False
 
 
-def _close(x: np.ndarray, y: np.ndarray) -> bool:
-    orders = zip((2, np.inf), KERNEL_TOLERANCE, strict=True)
-    norm = np.linalg.norm
-    return all(norm(x - y, order) <= limit * norm(y, order) for order, limit in orders)
+def _relative_error(x: Any, y: Any) -> float:
+    """Norm of the difference, relative to that of `y`."""
+    x, y = (np.asarray(array, np.float64).ravel() for array in (x, y))
+    return float(np.linalg.norm(x - y) / (np.linalg.norm(y) or 1.0))

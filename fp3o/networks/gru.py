@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fp3o.networks.backend import KERNEL_DTYPES, kernel_agrees, scan_unroll, use_kernels
+from fp3o.networks.backend import kernel_agrees, scan_unroll, use_kernels
 from fp3o.networks.layers import (
     Agents,
     Grouped,
@@ -25,10 +25,11 @@ from fp3o.networks.layers import (
 from fp3o.sharing.maps import Groups
 
 BLOCK = 16
-"""The kernel can be used if the number of sequences is a multiple of this."""
+"""Sequences that the kernel computes at a time, the least that tensor cores multiply. It can be
+used if the number of sequences is a multiple of this."""
 
-KERNEL_SIZES = (16, 32, 64)
-"""Hidden sizes of the kernel: powers of two for which its blocks fit into registers."""
+KERNEL_SIZES = {jnp.dtype("float32"): (16, 32, 64), jnp.dtype("bfloat16"): (16, 32, 64, 128)}
+"""Hidden sizes of the kernel: powers of two for which the weights fit into registers."""
 
 
 class GroupedGRU(Grouped):
@@ -97,9 +98,9 @@ def scan_states(
 def use_kernel(first: Float[Array, "k c h"], dtype: Any) -> bool:
     """Whether the recurrence runs in one kernel: on a GPU, for sizes that the kernel has."""
     sequences, size = first.shape[1:]
-    if not use_kernels() or first.dtype != jnp.float32 or dtype not in KERNEL_DTYPES:
+    if not use_kernels() or first.dtype != jnp.float32 or sequences % BLOCK:
         return False
-    return sequences % BLOCK == 0 and size in KERNEL_SIZES and kernel_works(size, dtype)
+    return size in KERNEL_SIZES.get(dtype, ()) and kernel_works(size, dtype)
 
 
 @cache
@@ -116,4 +117,4 @@ def kernel_works(size: int, dtype: Any) -> bool:
 
     bias = (1, 3 * size)
     shapes = (1, 2 * BLOCK, 3, 3 * size), (1, 2 * BLOCK, size), (1, size, 3 * size), bias, bias
-    return kernel_agrees(partial(states, gru_states), partial(states, scan_states), *shapes)
+    return kernel_agrees(partial(states, gru_states), partial(states, scan_states), dtype, *shapes)

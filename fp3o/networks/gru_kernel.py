@@ -1,8 +1,8 @@
 """The recurrence of a GRU in one kernel for GPUs; `gru` decides whether it is used.
 
-The hidden states of a block of sequences stay in registers over all steps. The gradient reads the
-inputs and the hidden states, computes the gates again, and sums the gradient of the weights per
-block. Without a GPU, kernels are interpreted.
+The hidden states of a block of sequences stay in registers over all steps. If a gradient follows,
+the gates are kept; it sums the gradient of the weights per block. Without a GPU, kernels are
+interpreted.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float
 
+from fp3o.networks.gru import BLOCK
 from fp3o.networks.kernel_arrays import rounded_dot
 
-WARPS = 8
-"""Warps per block; with 8, no registers are spilled at a hidden size of 64."""
-
-BLOCKS = (32, 16)
-"""Sequences per block: the first that divides their number."""
+READ_AHEAD_SIZE = 64
+"""Largest hidden size for which there are registers to read the next step while one is computed."""
 
 
 class BlockPart(NamedTuple):
@@ -60,100 +58,122 @@ def gru_states(
 
 @jax.custom_vjp
 def _states(inputs: Array, first: Array, keep: Array, weight: Array, bias: Array) -> Array:
-    parts = [BlockPart("sequences", (inputs.shape[2], first.shape[2]), first.dtype)]
-    return _run(_states_kernel, (inputs, first, keep, weight, bias), parts)[0]
+    states = BlockPart("sequences", (inputs.shape[2], first.shape[2]), first.dtype)
+    return _run(_states_kernel, (inputs, first, keep), (weight, bias), [states])[0]
 
 
-def _forward(*arguments: Array) -> tuple[Array, tuple[Array, ...]]:
-    states = _states(*arguments)
-    return states, (*arguments, states)
+def _forward(
+    inputs: Array, first: Array, keep: Array, weight: Array, bias: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    steps, size = inputs.shape[2], first.shape[2]
+    outputs = [
+        BlockPart("sequences", (steps, size), first.dtype),
+        BlockPart("sequences", (steps, 4 * size), inputs.dtype),
+    ]
+    states, gates = _run(_states_kernel, (inputs, first, keep), (weight, bias), outputs)
+    return states, (gates, first, keep, states, weight)
 
 
 def _backward(saved: tuple[Array, ...], d_states: Array) -> tuple[Array | None, ...]:
-    inputs, first, _, weight, bias, _ = saved
-    parts = [
-        BlockPart("sequences", inputs.shape[2:], inputs.dtype),
+    gates, first, keep, states, weight = saved
+    size = first.shape[2]
+    outputs = [
+        BlockPart("sequences", (gates.shape[2], 3 * size), gates.dtype),
         BlockPart("sequences", first.shape[2:], first.dtype),
         BlockPart("entry", weight.shape[1:], weight.dtype),
-        BlockPart("entry", bias.shape[1:], bias.dtype),
+        BlockPart("entry", (4, size), weight.dtype),
     ]
-    d_inputs, d_first, d_weight, d_bias = _run(_gradient_kernel, (*saved, d_states), parts)
+    sequences = gates, first, keep, states, d_states
+    d_inputs, d_first, d_weight, d_bias = _run(_gradient_kernel, sequences, (weight,), outputs)
     return d_inputs, d_first, None, d_weight.sum(1), d_bias.sum(1)
 
 
 _states.defvjp(_forward, _backward)
 
 
-def _run(kernel: Callable[..., None], arrays: Sequence[Array], outputs: Sequence[BlockPart]) -> Any:
+def _run(
+    kernel: Callable[..., None],
+    sequences: Sequence[Array],
+    parameters: Sequence[Array],
+    outputs: Sequence[BlockPart],
+) -> Any:
     """Run a kernel over groups and blocks of sequences."""
-    groups, sequences = arrays[0].shape[:2]
-    block = next(size for size in BLOCKS if sequences % size == 0)
-    blocks, on_gpu = sequences // block, jax.default_backend() != "cpu"
+    groups, count = sequences[0].shape[:2]
+    blocks, on_gpu = count // BLOCK, jax.default_backend() != "cpu"
+    warps = 4 if parameters[0].shape[1] <= READ_AHEAD_SIZE else 8
 
     def spec(part: BlockPart) -> pl.BlockSpec:
         rest = (0,) * len(part.shape)
         if part.kind == "group":
             return pl.BlockSpec((None, *part.shape), lambda g, i: (g, *rest))
-        lead = block if part.kind == "sequences" else None
+        lead = BLOCK if part.kind == "sequences" else None
         return pl.BlockSpec((None, lead, *part.shape), lambda g, i: (g, i, *rest))
 
-    # As in `_states`: weight and bias are the fourth and fifth array, the others are sequences.
-    parts = [
-        BlockPart("group", x.shape[1:]) if j in (3, 4) else BlockPart("sequences", x.shape[2:])
-        for j, x in enumerate(arrays)
-    ]
-    count = {"sequences": sequences, "entry": blocks}
+    parts = [BlockPart("sequences", x.shape[2:]) for x in sequences]
+    parts += [BlockPart("group", x.shape[1:]) for x in parameters]
+    number = {"sequences": count, "entry": blocks}
     return pl.pallas_call(
         kernel,
         grid=(groups, blocks),
         in_specs=[*map(spec, parts)],
         out_specs=[*map(spec, outputs)],
         out_shape=[
-            jax.ShapeDtypeStruct((groups, count[part.kind], *part.shape), part.dtype)
+            jax.ShapeDtypeStruct((groups, number[part.kind], *part.shape), part.dtype)
             for part in outputs
         ],
         interpret=not on_gpu,
-        compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=1) if on_gpu else None,
-    )(*arrays)
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1) if on_gpu else None,
+    )(*sequences, *parameters)
 
 
 def _states_kernel(*refs: Any) -> None:
-    inputs, first, keep, weight, bias, out = refs
-    weights, biases, last = _thirds(weight, inputs.dtype), _rows(bias), inputs.shape[1] - 1
+    inputs, first, keep, weight, bias, out, *kept_gates = refs
+    steps, size, dtype = inputs.shape[1], weight.shape[0], inputs.dtype
+    weights = [weight[:, part].astype(dtype) for part in _parts(3, size)]
+    biases = [bias[j, :][None] for j in range(4)]
+
+    def read(t: Any) -> Any:
+        return [inputs[:, t, part] for part in _parts(3, size)], keep[:, t][:, None]
 
     def step(t: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
         h, (x, kept) = carry
-        later = _read_step(jnp.minimum(t + 1, last), inputs, keep)  # read while t is computed
+        later = read(jnp.minimum(t + 1, steps - 1))  # while t is computed
         h = h * kept
-        _, z, n, _ = _gates(x, h, weights, biases)
+        gates = _gates(x, h, weights, biases)
+        _, z, n, _ = gates
         h = (1.0 - z) * n + z * h
         out[:, t, :] = h
+        for ref in kept_gates:
+            for part, gate in zip(_parts(4, size), gates, strict=True):
+                ref[:, t, part] = gate.astype(dtype)
         return h, later
 
-    jax.lax.fori_loop(0, last + 1, step, (first[...], _read_step(0, inputs, keep)))
+    jax.lax.fori_loop(0, steps, step, (first[...], read(0)))
 
 
 def _gradient_kernel(*refs: Any) -> None:
-    inputs, first, keep, weight, bias, states, d_states, *outputs = refs
+    gates, first, keep, states, d_states, weight, *outputs = refs
     d_inputs, d_first, d_weight, d_bias = outputs
-    weights, biases = _thirds(weight, inputs.dtype), _rows(bias)
-    steps, size, dtype = inputs.shape[1], weight.shape[0], inputs.dtype
+    steps, size, dtype = gates.shape[1], weight.shape[0], gates.dtype
+    ahead = size <= READ_AHEAD_SIZE
+    weights = [weight[:, part].astype(dtype) for part in _parts(3, size)]
 
     def read(t: Any) -> Any:
         before = jnp.where(t > 0, states[:, jnp.maximum(t - 1, 0), :], first[...])
-        return _read_step(t, inputs, keep), before, d_states[:, t, :]
+        at_step = [gates[:, t, part] for part in _parts(4, size)]
+        return at_step, keep[:, t][:, None], before, d_states[:, t, :]
 
     def step(i: Any, carry: tuple[Any, ...]) -> tuple[Any, ...]:
         (dh, dw, db, now), t = carry, steps - 1 - i
-        earlier = read(jnp.maximum(t - 1, 0))  # read while t is computed
-        (x, kept), h, d_state = now
+        earlier = read(jnp.maximum(t - 1, 0)) if ahead else ()
+        (r, z, n, hn), kept, h, d_state = now if ahead else read(t)
+        r, z, n, hn = (gate.astype(dh.dtype) for gate in (r, z, n, hn))
         h, dh = h * kept, dh + d_state
-        r, z, n, hn = _gates(x, h, weights, biases)
         dn = dh * (1.0 - z) * (1.0 - n * n)
         dz = dh * (h - n) * z * (1.0 - z)
         dr = dn * hn * r * (1.0 - r)
-        for j, gate in enumerate((dr, dz, dn)):
-            d_inputs[:, t, pl.ds(j * size, size)] = gate.astype(inputs.dtype)
+        for part, gate in zip(_parts(3, size), (dr, dz, dn), strict=True):
+            d_inputs[:, t, part] = gate.astype(dtype)
         hidden_side = dr, dz, dn * r
         dw = [w + rounded_dot(h, d, (0, 0), dtype) for w, d in zip(dw, hidden_side, strict=True)]
         db = [b + d.sum(0) for b, d in zip(db, (dr, dz, dn, dn * r), strict=True)]
@@ -162,20 +182,13 @@ def _gradient_kernel(*refs: Any) -> None:
 
     zero = jnp.zeros_like(first[...])
     matrix, vector = jnp.zeros((size, size), zero.dtype), jnp.zeros(size, zero.dtype)
-    start = zero, [matrix] * 3, [vector] * 4, read(steps - 1)
+    start = zero, [matrix] * 3, [vector] * 4, read(steps - 1) if ahead else ()
     dh, dw, db, _ = jax.lax.fori_loop(0, steps, step, start)
     d_first[...] = dh
-    for j in range(3):
-        d_weight[:, pl.ds(j * size, size)] = dw[j]
+    for part, matrix in zip(_parts(3, size), dw, strict=True):
+        d_weight[:, part] = matrix
     for j in range(4):
         d_bias[j, :] = db[j]
-
-
-def _read_step(t: Any, inputs: Any, keep: Any) -> tuple[list[Array], Array]:
-    """Input side of the gates at a step, and whether the hidden state before it is kept."""
-    size = inputs.shape[2] // 3
-    gates = [inputs[:, t, pl.ds(j * size, size)] for j in range(3)]
-    return gates, keep[:, t][:, None]
 
 
 def _gates(
@@ -188,12 +201,6 @@ def _gates(
     return r, z, jnp.tanh(x[2] + bn + r * hn), hn
 
 
-def _thirds(weight: Any, dtype: Any) -> list[Array]:
-    """The parts of a weight that belong to r, z and n, rounded to `dtype`."""
-    size = weight.shape[0]
-    return [weight[:, pl.ds(j * size, size)].astype(dtype) for j in range(3)]
-
-
-def _rows(bias: Any) -> list[Array]:
-    """Biases of r, z, and of n inside and outside of the reset gate."""
-    return [bias[j, :][None] for j in range(4)]
+def _parts(count: int, size: int) -> list[Any]:
+    """Columns that belong to r, z, n and, if there are four, the hidden side of n."""
+    return [pl.ds(j * size, size) for j in range(count)]

@@ -5,15 +5,14 @@ which the activations of a block of rows stay in registers over several layers.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from fp3o.networks.backend import KERNEL_DTYPES, kernel_agrees, use_kernels
+from fp3o.networks.backend import KERNEL_TOLERANCE, kernel_agrees, use_kernels
 from fp3o.networks.layers import (
     MAX_KERNEL_WIDTH,
     Agents,
@@ -102,7 +101,7 @@ def use_mlp_kernel(
     x: Float[Array, "*rows i"], layers: Sequence[NormedLayer], style: MLPStyle
 ) -> bool:
     """Whether layers run in one kernel: on a GPU, for sizes that the kernel has."""
-    if not use_kernels() or x.dtype not in KERNEL_DTYPES or x.ndim != 3:
+    if not use_kernels() or x.dtype not in KERNEL_TOLERANCE or x.ndim != 3:
         return False
     first, *others = (layer.weight.shape[1] for _, layer in layers)
     width = layers[-1][1].weight.shape[2]
@@ -113,8 +112,16 @@ def use_mlp_kernel(
     few_layers = len(layers) == 1 and first > MAX_KERNEL_WIDTH
     if not {*others} <= {*MLP_KERNEL_SIZES} or width > MAX_KERNEL_WIDTH or few_layers:
         return False
-    sizes = (*(layer.weight.shape[1] for _, layer in layers), width)
-    return mlp_kernel_works(style, sizes, x.dtype)
+    if not style.normalise_input:
+        first = _representative(first)
+    inner = (layer.weight.shape[1] for _, layer in layers[1:])
+    last = width if style.activate_output else _representative(width)
+    return mlp_kernel_works(style, (first, *inner, last), x.dtype)
+
+
+def _representative(size: int) -> int:
+    """One size for all that look alike to the kernel, so that they are compared only once."""
+    return next((limit - 3 for limit in MLP_KERNEL_SIZES if size <= limit), MAX_KERNEL_WIDTH + 16)
 
 
 @cache
@@ -125,26 +132,25 @@ def mlp_kernel_works(style: MLPStyle, sizes: tuple[int, ...], dtype: Any) -> boo
     """
     owners = [(0, 0)] * (len(sizes) - 2) + [(0, 1)]
     # Enough rows for programs of the gradient with several blocks, of which the last is ragged.
-    x = np.sin(np.arange(9000 * sizes[0])).reshape(2, 4500, sizes[0]).astype(dtype)
-    shapes = []
+    shapes: list[tuple[int, ...]] = [(2, 4500, sizes[0])]
     for owner, num_in, num_out in zip(owners, sizes, sizes[1:], strict=False):
         groups = max(owner) + 1
         shapes += [(1, num_in), (1, num_in), (groups, num_in, num_out), (groups, num_out)]
 
-    def layers(arrays: Sequence[Array]) -> list[NormedLayer]:
-        groups = zip(owners, range(0, len(arrays), 4), strict=True)
-        return [
+    def result(apply: Callable[..., Array], x: Array, *arrays: Array) -> Array:
+        layers = [
             (
-                GroupedNorm(scale=arrays[j], shift=arrays[j + 1], groups=(0, 0))
-                if style.norm
-                else None,
-                GroupedLinear(weight=arrays[j + 2], bias=arrays[j + 3], groups=owner),
+                GroupedNorm(scale=scale, shift=shift, groups=(0, 0)) if style.norm else None,
+                GroupedLinear(weight=weight, bias=bias, groups=owner),
             )
-            for owner, j in groups
+            for owner, scale, shift, weight, bias in zip(
+                owners, *(arrays[j::4] for j in range(4)), strict=True
+            )
         ]
+        has_gradient = style.normalise_input or x.shape[-1] > MAX_KERNEL_WIDTH
+        x = x.astype(dtype) if has_gradient else jax.lax.stop_gradient(x.astype(dtype))
+        return apply(x, layers, style, None)
 
     return kernel_agrees(
-        lambda *arrays: _apply_in_kernel(jnp.asarray(x), layers(arrays), style, None),
-        lambda *arrays: _apply_plain(jnp.asarray(x), layers(arrays), style, None),
-        *shapes,
+        partial(result, _apply_in_kernel), partial(result, _apply_plain), dtype, *shapes
     )

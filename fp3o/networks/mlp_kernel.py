@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from fp3o.networks.kernel_arrays import pack
 from fp3o.networks.mlp_kernel_body import (
     FORWARD_ROWS,
-    ROWS,
     Chain,
     LayerArrays,
     forward_kernel,
@@ -72,7 +71,7 @@ def _forward(chain: Chain, x: Array, shared: Array, own: Array) -> tuple[Array, 
 def _backward(chain: Chain, saved: tuple[Array, ...], d_out: Array) -> tuple[Array | None, ...]:
     x, shared, own = saved
     agents, rows, width = x.shape
-    blocks = pl.cdiv(rows, ROWS)
+    blocks = pl.cdiv(rows, chain.gradient_rows)
     turns = min(MAX_TURNS, max(1, agents * blocks // PROGRAMS))
     programs = pl.cdiv(blocks, turns)
     d_x = (agents, rows, width) if chain.differentiates_input else (agents, 1, 1)

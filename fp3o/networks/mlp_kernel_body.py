@@ -20,8 +20,8 @@ from fp3o.networks.kernel_arrays import (
 )
 from fp3o.networks.layers import EPSILON
 
-FORWARD_ROWS, ROWS = 64, 32
-"""Rows that a kernel and its gradient compute at a time."""
+FORWARD_ROWS = 64
+"""Rows that a kernel computes at a time."""
 
 
 class LayerArrays(NamedTuple):
@@ -54,6 +54,11 @@ class Chain(NamedTuple):
         """Whether there is a gradient of the input: not of observations."""
         return any(self.enters)
 
+    @property
+    def gradient_rows(self) -> int:
+        """Rows of which the gradient is computed at a time; with more, registers are spilled."""
+        return 64 if len(self.layers) == 1 else 32
+
     def slots(self) -> list[ArraySlot]:
         """Slots of all arrays."""
         every = [self.entry_bias, *(slot for layer in self.layers for slot in layer)]
@@ -77,9 +82,10 @@ def gradient_kernel(chain: Chain, turns: int, *refs: Any) -> None:
     x_ref, shared, own, d_out, d_x, d_shared, d_own = refs
     params, first = (shared, own), pl.program_id(1) * turns
     folded, outputs = _fold_all(chain, params), _parts(chain.layers[-1])
+    block = chain.gradient_rows
 
     def turn(t: Any, carry: Any) -> Any:
-        rows, (entry_sum, sums) = (first + t) * ROWS + jnp.arange(ROWS), carry
+        rows, (entry_sum, sums) = (first + t) * block + jnp.arange(block), carry
         inputs, saved = _inputs_of_layers(chain, params, folded, read_rows(x_ref, rows))
         sums, d = list(sums), [read_rows(d_out, rows, columns) for columns in outputs]
         if chain.leaves:

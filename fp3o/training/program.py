@@ -18,7 +18,7 @@ from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
-from fp3o.networks.backend import scan_unroll
+from fp3o.networks.backend import on_gpu, scan_unroll
 from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
@@ -31,6 +31,7 @@ from fp3o.training.rollout import (
     evaluate_episodes,
     initial_rollout_state,
 )
+from fp3o.training.seeds import OneProgram, SeedThreads
 from fp3o.types import Trajectory
 
 
@@ -92,9 +93,9 @@ def update_learner(
 class Program:
     """A task and a configuration, checked and compiled together.
 
-    With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds, and all
-    seeds train in one program. Without it there is no such axis and no overhead. A host
-    environment steps all seeds in one batch of `num_seeds * config.num_envs` environments.
+    With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds; see `seeds`
+    for how they run. Without it there is no such axis and no overhead. A host environment steps all
+    seeds in one batch of `num_seeds * config.num_envs` environments.
     """
 
     def __init__(self, env: VecEnv, config: Config, num_seeds: int | None = None):
@@ -109,12 +110,13 @@ class Program:
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-        self._reset = self._compiled(partial(initial_rollout_state, self.setup, env))
-        self._iterate = self._compiled(partial(train_iteration, self.setup, env))
-        self._split_keys = self._compiled(partial(split_keys, self.setup))
+        over_seeds = jax.vmap if num_seeds else lambda function: function
+        self._reset = jax.jit(over_seeds(partial(initial_rollout_state, self.setup, env)))
+        self._split_keys = jax.jit(over_seeds(partial(split_keys, self.setup)))
+        self._iterate = self._compiled(partial(train_iteration, self.setup, env), (0, 0))
         self._host = HostRollout(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so seeds are their second axis.
-        self._update = self._compiled(partial(update_learner, self.setup), in_axes=(0, 0, 1, 0, 0))
+        self._update = self._compiled(partial(update_learner, self.setup), (0, 0, 1, 0, 0))
         self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., Evaluation]] = {}
         self._seed = 0  # for messages
 
@@ -176,7 +178,7 @@ class Program:
                 num_steps=num_steps,
                 deterministic=deterministic,
             )
-            self._evaluate[options] = self._compiled(evaluate)
+            self._evaluate[options] = self._compiled(evaluate, (0, 0))
         episodes, fault = self._evaluate[options](params, keys)
         refuse_fault(fault, self.setup.spec.name, self._seed, "evaluation")
         return episodes
@@ -193,10 +195,13 @@ class Program:
             # Shapes depend on what the environments return: run an iteration and discard it.
             self._iterate_on_host(state, self.hyperparameters())
         else:
-            self._iterate = self._iterate.lower(state, self.hyperparameters()).compile()
+            self._iterate.compile(state, self.hyperparameters())
 
-    def _compiled(self, function: Callable[..., Any], in_axes: Any = 0) -> Any:
-        return jax.jit(jax.vmap(function, in_axes) if self.num_seeds else function)
+    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> Any:
+        """The function of all seeds, which are these axes of its arguments."""
+        if self.num_seeds and not on_gpu():
+            return SeedThreads(function, self.num_seeds, axes)
+        return OneProgram(jax.vmap(function, axes) if self.num_seeds else function)
 
     def _iterate_on_host(
         self, state: TrainState, hparams: Hyperparameters

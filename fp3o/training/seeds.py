@@ -1,0 +1,79 @@
+"""How the seeds of a program run: on a GPU in one program, on a CPU in threads.
+
+On a CPU, a program uses little more than one core, because its operations are small, and so does
+one of all seeds together. In threads, the cores compute different seeds, and every seed gets
+exactly the numbers of a program of its own.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class OneProgram:
+    """A compiled function."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self._run: Any = jax.jit(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        return self._run(*arguments)
+
+    def compile(self, *arguments: Any) -> None:
+        """Compile for arguments of these shapes ahead of time."""
+        self._run = self._run.lower(*arguments).compile()
+
+
+class SeedThreads:
+    """A function of one seed as a function of all seeds, with an axis of seeds in every array.
+
+    `axes` are the axes of seeds in the arguments; in results it is the first.
+    """
+
+    def __init__(self, function: Callable[..., Any], num_seeds: int, axes: tuple[int, ...]):
+        self.num_seeds, self.axes = num_seeds, axes
+        self._is_compiled = False
+        self._run: Any = jax.jit(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run all seeds."""
+        seeds = [*range(self.num_seeds)]
+        # Alone at first: threads would compile the same program several times.
+        results = [] if self._is_compiled else [self._run_seed(arguments, seeds.pop(0))]
+        self._is_compiled = True
+        with ThreadPoolExecutor(min(self.num_seeds, os.cpu_count() or 1)) as pool:
+            results += pool.map(lambda seed: self._run_seed(arguments, seed), seeds)
+        return jax.tree.map(_stack, *results)
+
+    def compile(self, *arguments: Any) -> None:
+        """Compile for arguments of these shapes ahead of time."""
+        self._run = self._run.lower(*self._of_seed(arguments, 0)).compile()
+        self._is_compiled = True
+
+    def _run_seed(self, arguments: tuple[Any, ...], seed: int) -> Any:
+        return jax.block_until_ready(self._run(*self._of_seed(arguments, seed)))
+
+    def _of_seed(self, arguments: tuple[Any, ...], seed: int) -> list[Any]:
+        def select(axis: int, x: Any) -> Any:
+            # Views of memory; indexing with JAX would start a computation for every array.
+            x = x if _is_key(x) else np.asarray(x)
+            return x[(slice(None),) * axis + (seed,)]
+
+        pairs = zip(self.axes, arguments, strict=True)
+        return [jax.tree.map(lambda x, axis=axis: select(axis, x), tree) for axis, tree in pairs]
+
+
+def _stack(*parts: Any) -> Any:
+    if _is_key(parts[0]):
+        return jnp.stack(parts)
+    return jnp.asarray(np.stack([np.asarray(part) for part in parts]))
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)

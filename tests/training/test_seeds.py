@@ -1,0 +1,69 @@
+"""Seeds on a CPU run in threads, each with exactly the numbers of a run of its own."""
+
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.vectorise import VmapEnv
+from fp3o.learning.config import Config
+from fp3o.training.program import Program, TrainState
+from fp3o.training.seeds import SeedThreads
+
+TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, sharing="partial")
+
+
+def trained(num_seeds: int | None, seed: int, compiled: bool = False) -> tuple[TrainState, Any]:
+    """State and metrics after two iterations."""
+    program = Program(VmapEnv(PROBES["credit"], 4), TINY, num_seeds)
+    state = program.init(seed)
+    if compiled:
+        program.compile(state)
+    return program.iterate(program.iterate(state)[0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_seeds_in_threads_are_runs_of_one_seed(compiled: bool) -> None:
+    together = trained(3, 10, compiled)
+    for i in range(3):
+        alone = trained(None, 10 + i)
+        own = jax.tree.map(lambda x, i=i: x[i], together)
+        for one, other in zip(*map(jax.tree.leaves, (own, alone)), strict=True):
+            if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+                one, other = jax.random.key_data(one), jax.random.key_data(other)
+            np.testing.assert_array_equal(one, other)
+
+
+def test_seeds_run_at_the_same_time_and_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    meeting = threading.Barrier(3, timeout=60)
+    traced: list[int] = []
+    wait: list[bool] = []
+
+    def meet() -> None:
+        if wait:
+            meeting.wait()
+
+    def function(x: Any, y: Any) -> Any:
+        traced.append(1)
+        jax.debug.callback(meet)
+        return {"sum": x + y}
+
+    run = SeedThreads(function, 3, (0, 1))
+    x, y = jnp.arange(6.0).reshape(3, 2), np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    run(x, y)  # compiles with one seed alone
+    wait.append(True)
+    np.testing.assert_array_equal(run(x, y)["sum"], x + y.T)
+    assert len(traced) == 1
+
+
+def test_an_error_in_a_thread_reaches_the_caller() -> None:
+    def function(x: Any) -> Any:
+        raise ValueError("not this seed")
+
+    with pytest.raises(ValueError, match="not this seed"):
+        SeedThreads(function, 2, (0,))(jnp.zeros(2))
