@@ -10,6 +10,7 @@ from fp3o.learning.optim import PackedParams
 from fp3o.learning.returns import ValueNorm, huber
 from fp3o.learning.setup import Setup
 from fp3o.learning.stage_data import StageData, StageInputs, coupling_weights
+from fp3o.networks.backend import materialised
 from fp3o.networks.layers import Agents
 from fp3o.sharing.maps import Sharing, components
 from fp3o.types import Batch
@@ -37,7 +38,8 @@ def actor_loss(
         batch.episode_start,
         network_agents(setup, stage),
     )
-    log_ratio = (policy.log_prob(batch.action) - batch.log_prob) * batch.alive
+    log_prob = materialised(policy.log_prob(batch.action))
+    log_ratio = (log_prob - batch.log_prob) * batch.alive
     others = data.others
     if row.refresh_ratios:
         frozen = jax.lax.stop_gradient(log_ratio)

@@ -50,6 +50,14 @@ def scan_unroll(steps: int = 25) -> int:
     return 1 if jax.default_backend() == "cpu" else steps
 
 
+def materialised(x: Any) -> Any:
+    """The same array, on a GPU computed before everything that depends on it, as is its gradient.
+
+    For small arrays between large computations, which XLA would try for seconds to fuse.
+    """
+    return jax.lax.optimization_barrier(x) if on_gpu() else x
+
+
 def kernel_agrees(
     kernel: Callable[..., Any], plain: Callable[..., Any], dtype: Any, *shapes: Any
 ) -> bool:

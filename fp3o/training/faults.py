@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from fp3o.errors import EnvError, NonFiniteError
+from fp3o.networks.backend import materialised
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import LARGEST_NUMBER, TimeStep, Trajectory
 
@@ -85,7 +86,7 @@ def _first(kinds: Sequence[int], faults: Sequence[Flags]) -> Int[Array, " 4"]:
         position = position.at[0].add(num_steps - flags.shape[0])
         return jnp.where(flags.any(), position, -1)
 
-    positions = jnp.stack([locate(flags) for flags in faults])
+    positions = jnp.stack([materialised(locate(flags)) for flags in faults])
     found = (positions[:, 0] >= 0).argmax()
     return jnp.concatenate([jnp.asarray(kinds)[found][None], positions[found]])
 

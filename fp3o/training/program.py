@@ -31,7 +31,7 @@ from fp3o.training.rollout import (
     evaluate_episodes,
     initial_rollout_state,
 )
-from fp3o.training.seeds import OneProgram, SeedThreads
+from fp3o.training.seeds import MIN_SAMPLES, OneProgram, SeedThreads
 from fp3o.types import Trajectory
 
 
@@ -199,7 +199,8 @@ class Program:
 
     def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> Any:
         """The function of all seeds, which are these axes of its arguments."""
-        if self.num_seeds and not on_gpu():
+        config = self.setup.config
+        if self.num_seeds and not on_gpu() and config.num_envs * config.rollout >= MIN_SAMPLES:
             return SeedThreads(function, self.num_seeds, axes)
         return OneProgram(jax.vmap(function, axes) if self.num_seeds else function)
 

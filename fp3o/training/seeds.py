@@ -2,7 +2,7 @@
 
 On a CPU, a program uses little more than one core, because its operations are small, and so does
 one of all seeds together. In threads, the cores compute different seeds, and every seed gets
-exactly the numbers of a program of its own.
+exactly the numbers of a program of its own. Tiny programs are the exception: they run together.
 """
 
 import os
@@ -13,6 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+MIN_SAMPLES = 512
+"""Samples per iteration and seed from which threads are used on a CPU.
+
+Measured on two ARM cores with five seeds: with 64 samples of a matrix game threads take four times
+as long, with 1,024 of a probe task 0.84 of the time.
+"""
 
 
 class OneProgram:

@@ -18,7 +18,6 @@ from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.setup import Setup
 from fp3o.spec import Discrete, EnvSpec
-from fp3o.training import program as training_program
 from fp3o.training.host_rollout import HostRollout
 from fp3o.training.program import Program, split_keys, update_learner
 from fp3o.types import TimeStep
@@ -133,11 +132,8 @@ def test_permuting_agents_permutes_the_result(algorithm: str) -> None:
 @pytest.mark.parametrize(
     "algorithm", ["mappo", "fp3o", "a2po", pytest.param(CUSTOM_ALGORITHM, marks=pytest.mark.slow)]
 )
-def test_five_seeds_in_one_program_are_five_runs(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_five_seeds_in_one_program_are_five_runs(algorithm: str) -> None:
     """Seeds share a program and nothing else; hyperparameters may differ between seeds."""
-    monkeypatch.setattr(training_program, "on_gpu", lambda: True)  # else they run in threads
     config = TINY.replace(algorithm=algorithm, sharing="partial")
     many, one = Program(credit(), config, num_seeds=5), Program(credit(), config)
     together = many.init(10)

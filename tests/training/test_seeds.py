@@ -11,6 +11,7 @@ import pytest
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
+from fp3o.training import program
 from fp3o.training.program import Program, TrainState
 from fp3o.training.seeds import SeedThreads
 
@@ -19,15 +20,19 @@ TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, shari
 
 def trained(num_seeds: int | None, seed: int, compiled: bool = False) -> tuple[TrainState, Any]:
     """State and metrics after two iterations."""
-    program = Program(VmapEnv(PROBES["credit"], 4), TINY, num_seeds)
-    state = program.init(seed)
+    trained = Program(VmapEnv(PROBES["credit"], 4), TINY, num_seeds)
+    assert isinstance(trained._iterate, SeedThreads) == bool(num_seeds)
+    state = trained.init(seed)
     if compiled:
-        program.compile(state)
-    return program.iterate(program.iterate(state)[0])
+        trained.compile(state)
+    return trained.iterate(trained.iterate(state)[0])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_seeds_in_threads_are_runs_of_one_seed(compiled: bool) -> None:
+def test_seeds_in_threads_are_runs_of_one_seed(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "MIN_SAMPLES", 24)
     together = trained(3, 10, compiled)
     for i in range(3):
         alone = trained(None, 10 + i)
@@ -36,6 +41,20 @@ def test_seeds_in_threads_are_runs_of_one_seed(compiled: bool) -> None:
             if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
                 one, other = jax.random.key_data(one), jax.random.key_data(other)
             np.testing.assert_array_equal(one, other)
+
+
+def test_tiny_programs_and_gpus_run_all_seeds_in_one_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def in_threads() -> bool:
+        made = Program(VmapEnv(PROBES["credit"], 4), TINY, num_seeds=3)
+        return isinstance(made._iterate, SeedThreads)
+
+    assert not in_threads()
+    monkeypatch.setattr(program, "MIN_SAMPLES", 24)
+    assert in_threads()
+    monkeypatch.setattr(program, "on_gpu", lambda: True)
+    assert not in_threads()
 
 
 def test_seeds_run_at_the_same_time_and_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
