@@ -21,6 +21,7 @@ from fp3o.learning.setup import Setup
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.program import update_learner
 from fp3o.training.rollout import RolloutState, empty_hidden_and_stats
+from fp3o.training.seeds import SeedProgram, over_seeds
 from fp3o.types import Trajectory
 
 SIZES = {
@@ -43,7 +44,7 @@ BASE = "mappo"
 class UpdateProgram(NamedTuple):
     """A compiled policy iteration of one or more seeds."""
 
-    run: Any
+    run: SeedProgram
     inputs: tuple[Any, ...]
     compile_seconds: float
 
@@ -92,13 +93,13 @@ def compile_update(setup: Setup, seeds: int) -> UpdateProgram:
     """Compile a policy iteration on a synthetic rollout."""
     hparams = setup.config.hyperparameters.as_arrays()
     inputs = hparams, setup.init(0), *synthetic_rollout(setup), jax.random.key(0)
-    program = partial(update_learner, setup)
+    num_seeds, samples = None, setup.config.num_envs * setup.config.rollout
     if seeds > 1:
-        program = jax.vmap(program)
-        inputs = jax.tree.map(lambda x: jnp.stack([x] * seeds), inputs)
+        num_seeds, inputs = seeds, jax.tree.map(lambda x: jnp.stack([x] * seeds), inputs)
+    program = over_seeds(partial(update_learner, setup), num_seeds, (0,) * len(inputs), samples)
     started = time.perf_counter()
-    compiled = jax.jit(program).lower(*inputs).compile()
-    return UpdateProgram(compiled, inputs, time.perf_counter() - started)
+    program.compile(*inputs)
+    return UpdateProgram(program, inputs, time.perf_counter() - started)
 
 
 def synthetic_rollout(setup: Setup) -> tuple[Trajectory, RolloutState]:

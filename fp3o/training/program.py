@@ -18,7 +18,7 @@ from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
-from fp3o.networks.backend import on_gpu, scan_unroll
+from fp3o.networks.backend import scan_unroll
 from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
@@ -31,7 +31,7 @@ from fp3o.training.rollout import (
     evaluate_episodes,
     initial_rollout_state,
 )
-from fp3o.training.seeds import MIN_SAMPLES, OneProgram, SeedThreads
+from fp3o.training.seeds import SeedProgram, over_seeds
 from fp3o.types import Trajectory
 
 
@@ -110,9 +110,9 @@ class Program:
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-        over_seeds = jax.vmap if num_seeds else lambda function: function
-        self._reset = jax.jit(over_seeds(partial(initial_rollout_state, self.setup, env)))
-        self._split_keys = jax.jit(over_seeds(partial(split_keys, self.setup)))
+        batched = jax.vmap if num_seeds else lambda function: function
+        self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
+        self._split_keys = jax.jit(batched(partial(split_keys, self.setup)))
         self._iterate = self._compiled(partial(train_iteration, self.setup, env), (0, 0))
         self._host = HostRollout(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so seeds are their second axis.
@@ -197,12 +197,10 @@ class Program:
         else:
             self._iterate.compile(state, self.hyperparameters())
 
-    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> Any:
+    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> SeedProgram:
         """The function of all seeds, which are these axes of its arguments."""
-        config = self.setup.config
-        if self.num_seeds and not on_gpu() and config.num_envs * config.rollout >= MIN_SAMPLES:
-            return SeedThreads(function, self.num_seeds, axes)
-        return OneProgram(jax.vmap(function, axes) if self.num_seeds else function)
+        samples = self.setup.config.num_envs * self.setup.config.rollout
+        return over_seeds(function, self.num_seeds, axes, samples)
 
     def _iterate_on_host(
         self, state: TrainState, hparams: Hyperparameters

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fp3o.networks.backend import on_gpu
+
 MIN_SAMPLES = 512
 """Samples per iteration and seed from which threads are used on a CPU.
 
@@ -22,8 +24,21 @@ as long, with 1,024 of a probe task 0.84 of the time.
 """
 
 
-class OneProgram:
-    """A compiled function."""
+def over_seeds(
+    function: Callable[..., Any], num_seeds: int | None, axes: tuple[int, ...], samples: int
+) -> "SeedProgram":
+    """A function of one seed as one of all seeds; they are these axes of its arguments.
+
+    `samples` is the number of samples per seed that it works on. Without `num_seeds` there are no
+    axes of seeds.
+    """
+    if num_seeds and samples >= MIN_SAMPLES and not on_gpu():
+        return SeedThreads(function, num_seeds, axes)
+    return SeedProgram(jax.vmap(function, axes) if num_seeds else function)
+
+
+class SeedProgram:
+    """A compiled function of one seed, or of all seeds at once."""
 
     def __init__(self, function: Callable[..., Any]):
         self._run: Any = jax.jit(function)
@@ -36,17 +51,20 @@ class OneProgram:
         """Compile for arguments of these shapes ahead of time."""
         self._run = self._run.lower(*arguments).compile()
 
+    def memory_analysis(self) -> Any:
+        """Memory of the compiled program; of one seed, if each has a call of its own."""
+        return self._run.memory_analysis()
 
-class SeedThreads:
-    """A function of one seed as a function of all seeds, with an axis of seeds in every array.
+
+class SeedThreads(SeedProgram):
+    """A compiled function of one seed, called for every seed.
 
     `axes` are the axes of seeds in the arguments; in results it is the first.
     """
 
     def __init__(self, function: Callable[..., Any], num_seeds: int, axes: tuple[int, ...]):
-        self.num_seeds, self.axes = num_seeds, axes
-        self._is_compiled = False
-        self._run: Any = jax.jit(function)
+        super().__init__(function)
+        self.num_seeds, self.axes, self._is_compiled = num_seeds, axes, False
 
     def __call__(self, *arguments: Any) -> Any:
         """Run all seeds."""
@@ -60,7 +78,7 @@ class SeedThreads:
 
     def compile(self, *arguments: Any) -> None:
         """Compile for arguments of these shapes ahead of time."""
-        self._run = self._run.lower(*self._of_seed(arguments, 0)).compile()
+        super().compile(*self._of_seed(arguments, 0))
         self._is_compiled = True
 
     def _run_seed(self, arguments: tuple[Any, ...], seed: int) -> Any:

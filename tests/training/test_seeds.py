@@ -11,7 +11,7 @@ import pytest
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
-from fp3o.training import program
+from fp3o.training import seeds
 from fp3o.training.program import Program, TrainState
 from fp3o.training.seeds import SeedThreads
 
@@ -32,7 +32,7 @@ def trained(num_seeds: int | None, seed: int, compiled: bool = False) -> tuple[T
 def test_seeds_in_threads_are_runs_of_one_seed(
     compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "MIN_SAMPLES", 24)
+    monkeypatch.setattr(seeds, "MIN_SAMPLES", 24)
     together = trained(3, 10, compiled)
     for i in range(3):
         alone = trained(None, 10 + i)
@@ -51,9 +51,9 @@ def test_tiny_programs_and_gpus_run_all_seeds_in_one_program(
         return isinstance(made._iterate, SeedThreads)
 
     assert not in_threads()
-    monkeypatch.setattr(program, "MIN_SAMPLES", 24)
+    monkeypatch.setattr(seeds, "MIN_SAMPLES", 24)
     assert in_threads()
-    monkeypatch.setattr(program, "on_gpu", lambda: True)
+    monkeypatch.setattr(seeds, "on_gpu", lambda: True)
     assert not in_threads()
 
 
