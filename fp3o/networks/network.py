@@ -142,7 +142,7 @@ class MLPGRUNetwork(Network):
             # Samples of all agents as one axis: with two, XLA's CPU code computes `x` twice.
             x = x.reshape(-1, x.shape[-1])
         hidden = [*zip(norms, self.hidden, strict=False)]
-        hidden_states = jnp.zeros((*episode_start.shape, 0), x.dtype)
+        hidden_states = jnp.zeros((*episode_start.shape, 0), hidden_state.dtype)
         if self.gru is None:
             out = apply_layers(x, [*hidden, (norms[len(hidden)], self.output)], style, agents)
         else:

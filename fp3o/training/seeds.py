@@ -1,4 +1,4 @@
-"""How the seeds of a program run: on a GPU in one program, on a CPU in threads.
+"""How the seeds of a program run: on accelerators in one program, on a CPU in threads.
 
 On a CPU, a program uses little more than one core, because its operations are small, and so does
 one of all seeds together. In threads, the cores compute different seeds, and every seed gets
@@ -13,8 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from fp3o.networks.backend import on_gpu
 
 MIN_SAMPLES = 512
 """Samples per iteration and seed from which threads are used on a CPU.
@@ -32,7 +30,7 @@ def over_seeds(
     `samples` is the number of samples per seed that it works on. Without `num_seeds` there are no
     axes of seeds.
     """
-    if num_seeds and samples >= MIN_SAMPLES and not on_gpu():
+    if num_seeds and samples >= MIN_SAMPLES and jax.default_backend() == "cpu":
         return SeedThreads(function, num_seeds, axes)
     return SeedProgram(jax.vmap(function, axes) if num_seeds else function)
 

@@ -53,7 +53,7 @@ def test_tiny_programs_and_gpus_run_all_seeds_in_one_program(
     assert not in_threads()
     monkeypatch.setattr(seeds, "MIN_SAMPLES", 24)
     assert in_threads()
-    monkeypatch.setattr(seeds, "on_gpu", lambda: True)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert not in_threads()
 
 
