@@ -21,7 +21,7 @@ from fp3o.learning.setup import Setup
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.program import update_learner
 from fp3o.training.rollout import RolloutState, empty_hidden_and_stats
-from fp3o.training.seeds import SeedProgram, over_seeds
+from fp3o.training.seeds import SeedProgram, SeedThreads, over_seeds
 from fp3o.types import Trajectory
 
 SIZES = {
@@ -53,7 +53,8 @@ class UpdateProgram(NamedTuple):
         found = self.run.memory_analysis()
         parts = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
         mebibytes = sum(getattr(found, part, 0) for part in parts) / 2**20
-        return f"compiled in {self.compile_seconds:.1f} s, {mebibytes:.0f} MiB"
+        share = " per seed" if isinstance(self.run, SeedThreads) else ""
+        return f"compiled in {self.compile_seconds:.1f} s, {mebibytes:.0f} MiB{share}"
 
 
 def measure_learning(settings: BenchSettings) -> Iterator[Measurement]:

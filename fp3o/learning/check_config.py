@@ -70,6 +70,11 @@ def check_config(config: Config, spec: EnvSpec) -> None:
     _one_of("std_param", config.std_param, STD_PARAM_INIT)
     for name in ("time_limit", "advantage_norm", "precision"):
         _one_of(name, getattr(config, name), _choices(Config, name))
+    if config.precision != "float32" and config.network != "mlp_gru":
+        raise SettingError(
+            f"precision={config.precision} is for the built-in network mlp_gru; the network "
+            f"{config.network} gets float32"
+        )
     _check_minibatches(config)
     _check_row(config, spec)
 

@@ -91,8 +91,9 @@ class Config:
     """Parametrisation of the standard deviation of continuous actions: sigmoid (as in the paper, at
     most 0.5) or exp."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of inputs and products of the networks (float32 is TF32 on GPUs that have it);
-    parameters, sums and everything outside of the networks are in float32."""
+    """Precision of inputs and products of the networks, except in the output layer after a GRU
+    (float32 is TF32 on GPUs that have it); parameters, sums, everything outside of the networks,
+    and saved policies are in float32."""
     agent_id: bool = True
     """Append the agent's one-hot index to the inputs of actor and critic."""
 

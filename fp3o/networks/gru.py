@@ -21,6 +21,7 @@ from fp3o.networks.layers import (
     GroupedNorm,
     grouped_product,
     product_without_bias,
+    rounded_like,
 )
 from fp3o.sharing.maps import Groups
 
@@ -58,7 +59,7 @@ class GroupedGRU(Grouped):
         starts = episode_start.reshape(shape)
         # The input side does not depend on the hidden state: one product for all steps.
         input_weight, input_bias = self.input.fold_norm(norm, agents)
-        inputs = product_without_bias(x, input_weight, x.dtype).reshape(*shape, -1)
+        inputs = product_without_bias(x, input_weight, round_result=True).reshape(*shape, -1)
         recurrence = scan_states
         if use_kernel(hidden_state, x.dtype):
             from fp3o.networks.gru_kernel import gru_states as recurrence
@@ -85,7 +86,7 @@ def scan_states(
         x_gates, starts = step_input
         h = jnp.where(starts[..., None], 0.0, h)
         xr, xz, xn = jnp.split(x_gates, 3, axis=-1)
-        hr, hz, hn = jnp.split(grouped_product(h.astype(dtype), weight, bias), 3, axis=-1)
+        hr, hz, hn = jnp.split(grouped_product(rounded_like(h, dtype), weight, bias), 3, axis=-1)
         update = jax.nn.sigmoid(xz + hz)
         new = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
         h = (1.0 - update) * new + update * h

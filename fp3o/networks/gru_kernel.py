@@ -30,6 +30,7 @@ class BlockPart(NamedTuple):
     kind: Literal["sequences", "group", "entry"]
     shape: tuple[int, ...]
     dtype: Any = jnp.float32
+    """Of an output."""
 
 
 def gru_states(

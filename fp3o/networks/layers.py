@@ -158,26 +158,34 @@ def pad_features(x: Float[Array, "*b f"]) -> Float[Array, "*b f2"]:
 
 
 def product_without_bias(
-    x: Float[Array, "*rows f"], weight: Float[Array, "k i o"], dtype: Any = None
+    x: Float[Array, "*rows f"], weight: Float[Array, "k i o"], round_result: bool = False
 ) -> Float[Array, "*rows2 o"]:
-    """Product of each agent with its group's matrix, stored as `dtype` (as the matrix, if None).
+    """Product of each agent with its group's matrix.
 
+    If `x` has half precision, so have both factors, and with `round_result` also the result.
     Features beyond the rows of the matrix are zeros, see `pad_features`.
     """
-    dtype, padding = dtype or weight.dtype, x.shape[-1] - weight.shape[1]
+    padding = x.shape[-1] - weight.shape[1]
     weight = jnp.pad(weight, ((0, 0), (0, padding), (0, 0))) if padding else weight
     if weight.shape[0] > 1:
-        return _product(x.reshape(weight.shape[0], -1, x.shape[-1]), weight, dtype)
-    return _product(x.reshape(-1, x.shape[-1]), weight[0], dtype).reshape(*x.shape[:-1], -1)
+        return _product(x.reshape(weight.shape[0], -1, x.shape[-1]), weight, round_result)
+    return _product(x.reshape(-1, x.shape[-1]), weight[0], round_result).reshape(*x.shape[:-1], -1)
 
 
-def _product(x: Array, weight: Array, dtype: Any) -> Array:
-    return x @ weight if x.dtype == weight.dtype == dtype else _rounded_product(x, weight, dtype)
+def rounded_like(y: Array, dtype: Any) -> Array:
+    """The array in this precision, if that is half precision."""
+    return y.astype(dtype) if jnp.finfo(dtype).bits < 32 else y
+
+
+def _product(x: Array, weight: Array, round_result: bool) -> Array:
+    if jnp.finfo(x.dtype).bits >= 32:
+        return x @ weight
+    return _rounded_product(x, weight, x.dtype if round_result else weight.dtype)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _rounded_product(x: Array, weight: Array, dtype: Any) -> Array:
-    """Product of factors rounded to the precision of `x`, with sums in that of the weight.
+    """Product of factors in the precision of `x`, stored as `dtype`; sums are not rounded.
 
     So are the products in its gradient.
     """
@@ -190,28 +198,33 @@ def _round_and_save(x: Array, weight: Array, dtype: Any) -> tuple[Array, tuple[A
 
 def _rounded_product_grad(dtype: Any, saved: tuple[Array, Array], d: Array) -> tuple[Array, Array]:
     x, weight = saved
-    d, weight = _rounded(d, x.dtype), _rounded(weight, x.dtype)
-    return _dot(d, weight.mT, x.dtype), _dot(x.mT, d, jnp.float32)
+    d, rounded = _rounded(d, x.dtype), _rounded(weight, x.dtype)
+    return _dot(d, rounded.mT, x.dtype), _dot(x.mT, d, weight.dtype)
 
 
 _rounded_product.defvjp(_round_and_save, _rounded_product_grad)
 
 
 def _rounded(x: Array, dtype: Any) -> Array:
-    """The array in this precision; on a CPU, numbers of this precision as float32.
+    """The array in this precision; on a CPU, numbers of this precision in a larger type.
 
     There, XLA has no products of bfloat16, and leaves out conversions to it and back.
     """
     if on_gpu():
         return x.astype(dtype)
     bits = jnp.finfo(dtype)
-    return jax.lax.reduce_precision(x.astype(jnp.float32), bits.nexp, bits.nmant)
+    return jax.lax.reduce_precision(_single(x), bits.nexp, bits.nmant)
 
 
 def _dot(x: Array, y: Array, dtype: Any) -> Array:
     if on_gpu():
         return jnp.matmul(x, y, preferred_element_type=dtype)
-    return (x.astype(jnp.float32) @ y.astype(jnp.float32)).astype(dtype)
+    return (_single(x) @ _single(y)).astype(dtype)
+
+
+def _single(x: Array) -> Array:
+    """The array in single precision, if it has less."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 def linear(

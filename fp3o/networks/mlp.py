@@ -20,6 +20,7 @@ from fp3o.networks.layers import (
     GroupedNorm,
     normalise,
     product_without_bias,
+    rounded_like,
 )
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -55,9 +56,8 @@ def apply_layers(
 ) -> Float[Array, "*rows2 o"]:
     """Apply layers, with activation and normalisation between them.
 
-    Inputs of lower precision than the parameters make the products of all layers ones of that
-    precision. So is the output if it is activated, because layers follow; otherwise it has the
-    precision of the parameters.
+    Inputs of half precision make the products of all layers ones of half precision. So is the
+    output if it is activated, because layers follow; otherwise it has the parameters' precision.
     """
     if use_mlp_kernel(x, layers, style):
         return _apply_in_kernel(x, layers, style, agents)
@@ -68,8 +68,8 @@ def _apply_plain(x: Array, layers: Sequence[NormedLayer], style: MLPStyle, agent
     dtype = x.dtype
     x = style.normalise(x) if style.normalise_input else x
     for j, (norm, layer) in enumerate(layers):
-        x = layer(style.activate(x).astype(dtype) if j else x, norm, agents)
-    return style.activate(x).astype(dtype) if style.activate_output else x
+        x = layer(rounded_like(style.activate(x), dtype) if j else x, norm, agents)
+    return rounded_like(style.activate(x), dtype) if style.activate_output else x
 
 
 def _apply_in_kernel(
@@ -82,7 +82,7 @@ def _apply_in_kernel(
     if x.shape[-1] > MAX_KERNEL_WIDTH:
         (norm, first), *layers = layers
         weight, entry_bias = first.fold_norm(norm, agents)
-        x = product_without_bias(x, weight, x.dtype)  # the kernel adds the bias
+        x = product_without_bias(x, weight, round_result=True)  # the kernel adds the bias
         enters = (True, True)
     arrays = [
         LayerArrays(

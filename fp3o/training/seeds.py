@@ -8,11 +8,17 @@ exactly the numbers of a program of its own. Tiny programs are the exception: th
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+try:
+    from jax import enable_x64
+except ImportError:  # older versions of JAX
+    from jax.experimental import enable_x64  # pyright: ignore
 
 MIN_SAMPLES = 512
 """Samples per iteration and seed from which threads are used on a CPU.
@@ -27,8 +33,8 @@ def over_seeds(
 ) -> "SeedProgram":
     """A function of one seed as one of all seeds; they are these axes of its arguments.
 
-    `samples` is the number of samples per seed that it works on. Without `num_seeds` there are no
-    axes of seeds.
+    `samples` is the number of samples per seed of a training iteration. Without `num_seeds` there
+    are no axes of seeds.
     """
     if num_seeds and samples >= MIN_SAMPLES and jax.default_backend() == "cpu":
         return SeedThreads(function, num_seeds, axes)
@@ -70,8 +76,9 @@ class SeedThreads(SeedProgram):
         # Alone at first: threads would compile the same program several times.
         results = [] if self._is_compiled else [self._run_seed(arguments, seeds.pop(0))]
         self._is_compiled = True
+        run = partial(_with_settings, _thread_settings(), self._run_seed, arguments)
         with ThreadPoolExecutor(min(self.num_seeds, os.cpu_count() or 1)) as pool:
-            results += pool.map(lambda seed: self._run_seed(arguments, seed), seeds)
+            results += pool.map(run, seeds)
         return jax.tree.map(_stack, *results)
 
     def compile(self, *arguments: Any) -> None:
@@ -90,6 +97,18 @@ class SeedThreads(SeedProgram):
 
         pairs = zip(self.axes, arguments, strict=True)
         return [jax.tree.map(lambda x, axis=axis: select(axis, x), tree) for axis, tree in pairs]
+
+
+def _thread_settings() -> tuple[bool, Any]:
+    """Settings of JAX that may differ between threads and that results depend on."""
+    config: Any = jax.config
+    return config.jax_enable_x64, config.jax_default_matmul_precision
+
+
+def _with_settings(settings: tuple[bool, Any], function: Callable[..., Any], *args: Any) -> Any:
+    x64, precision = settings
+    with enable_x64(x64), jax.default_matmul_precision(precision):
+        return function(*args)
 
 
 def _stack(*parts: Any) -> Any:

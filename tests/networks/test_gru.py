@@ -71,7 +71,12 @@ def test_a_kernel_that_is_wrong_or_does_not_compile_is_noticed(monkeypatch):
     works = gru.kernel_works.__wrapped__  # without its cache
     assert works(16, SINGLE) and works(16, HALF)
     correct = gru_kernel.gru_states
-    monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1.3 * correct(*x))
+    monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1.1 * correct(*x))
+    assert not works(16, SINGLE) and not works(16, HALF)
+    # 0, with a gradient that is not a number.
+    nothing = lambda x: jnp.sqrt(0.0 * jnp.abs(x))  # noqa: E731
+    with_nan = lambda i, f, s, w, b: correct(i, f, s, w + nothing(w), b)  # noqa: E731
+    monkeypatch.setattr(gru_kernel, "gru_states", with_nan)
     assert not works(16, SINGLE)
     monkeypatch.setattr(gru_kernel, "gru_states", lambda *x: 1 / 0)
     assert not works(16, SINGLE)

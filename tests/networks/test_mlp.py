@@ -114,8 +114,10 @@ def test_a_kernel_that_is_wrong_is_noticed(style, monkeypatch):
     works = mlp.mlp_kernel_works.__wrapped__  # without its cache
     assert works(style, (20, 16, 3), SINGLE)
     correct = mlp_kernel.layer_chain
-    monkeypatch.setattr(mlp_kernel, "layer_chain", lambda *x: 1.3 * correct(*x))
-    assert not works(style, (20, 16, 3), SINGLE)
+    monkeypatch.setattr(mlp_kernel, "layer_chain", lambda *x: 1.1 * correct(*x))
+    assert not works(style, (20, 16, 3), SINGLE) and not works(style, (20, 16, 3), HALF)
+    monkeypatch.setattr(mlp_kernel, "layer_chain", lambda *x: correct(*x).at[0, -4:].set(0.0))
+    assert not works(style, (20, 16, 3), SINGLE) and not works(style, (20, 16, 3), HALF)
 
 
 def test_when_the_kernel_is_used(monkeypatch):

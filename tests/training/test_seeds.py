@@ -86,3 +86,12 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
 
     with pytest.raises(ValueError, match="not this seed"):
         SeedThreads(function, 2, (0,))(jnp.zeros(2))
+
+
+def test_threads_have_the_settings_of_the_caller() -> None:
+    with jax.enable_x64(True):
+        x = jnp.arange(4.0)
+        for _ in range(2):
+            result = SeedThreads(lambda x: x / 3, 4, (0,))(x)
+            assert result.dtype == np.float64
+            np.testing.assert_array_equal(result, x / 3)
