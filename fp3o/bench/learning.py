@@ -21,7 +21,7 @@ from fp3o.learning.setup import Setup
 from fp3o.spec import Box, Discrete, EnvSpec
 from fp3o.training.program import update_learner
 from fp3o.training.rollout import RolloutState, empty_hidden_and_stats
-from fp3o.training.seeds import SeedProgram, SeedThreads, over_seeds
+from fp3o.training.seeds import SeedThreads, over_seeds
 from fp3o.types import Trajectory
 
 SIZES = {
@@ -44,7 +44,7 @@ BASE = "mappo"
 class UpdateProgram(NamedTuple):
     """A compiled policy iteration of one or more seeds."""
 
-    run: SeedProgram
+    run: Any
     inputs: tuple[Any, ...]
     compile_seconds: float
 
@@ -99,7 +99,7 @@ def compile_update(setup: Setup, seeds: int) -> UpdateProgram:
         num_seeds, inputs = seeds, jax.tree.map(lambda x: jnp.stack([x] * seeds), inputs)
     program = over_seeds(partial(update_learner, setup), num_seeds, (0,) * len(inputs), samples)
     started = time.perf_counter()
-    program.compile(*inputs)
+    program = program.lower(*inputs).compile()
     return UpdateProgram(program, inputs, time.perf_counter() - started)
 
 

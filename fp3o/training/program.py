@@ -31,7 +31,7 @@ from fp3o.training.rollout import (
     evaluate_episodes,
     initial_rollout_state,
 )
-from fp3o.training.seeds import SeedProgram, over_seeds
+from fp3o.training.seeds import over_seeds
 from fp3o.types import Trajectory
 
 
@@ -195,9 +195,9 @@ class Program:
             # Shapes depend on what the environments return: run an iteration and discard it.
             self._iterate_on_host(state, self.hyperparameters())
         else:
-            self._iterate.compile(state, self.hyperparameters())
+            self._iterate = self._iterate.lower(state, self.hyperparameters()).compile()
 
-    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> SeedProgram:
+    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> Any:
         """The function of all seeds, which are these axes of its arguments."""
         samples = self.setup.config.num_envs * self.setup.config.rollout
         return over_seeds(function, self.num_seeds, axes, samples)

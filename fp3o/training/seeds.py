@@ -8,6 +8,7 @@ exactly the numbers of a program of its own. Tiny programs are the exception: th
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,64 +31,54 @@ as long, with 1,024 of a probe task 0.84 of the time.
 
 def over_seeds(
     function: Callable[..., Any], num_seeds: int | None, axes: tuple[int, ...], samples: int
-) -> "SeedProgram":
-    """A function of one seed as one of all seeds; they are these axes of its arguments.
+) -> Any:
+    """A function of one seed, compiled for all seeds; they are these axes of its arguments.
 
     `samples` is the number of samples per seed of a training iteration. Without `num_seeds` there
-    are no axes of seeds.
+    are no axes of seeds. Like every function of `jax.jit`, it can be compiled ahead of time.
     """
     if num_seeds and samples >= MIN_SAMPLES and jax.default_backend() == "cpu":
-        return SeedThreads(function, num_seeds, axes)
-    return SeedProgram(jax.vmap(function, axes) if num_seeds else function)
+        return SeedThreads(jax.jit(function), num_seeds, axes)
+    return jax.jit(jax.vmap(function, axes) if num_seeds else function)
 
 
-class SeedProgram:
-    """A compiled function of one seed, or of all seeds at once."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self._run: Any = jax.jit(function)
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run it."""
-        return self._run(*arguments)
-
-    def compile(self, *arguments: Any) -> None:
-        """Compile for arguments of these shapes ahead of time."""
-        self._run = self._run.lower(*arguments).compile()
-
-    def memory_analysis(self) -> Any:
-        """Memory of the compiled program; of one seed, if each has a call of its own."""
-        return self._run.memory_analysis()
-
-
-class SeedThreads(SeedProgram):
+@dataclass
+class SeedThreads:
     """A compiled function of one seed, called for every seed.
 
     `axes` are the axes of seeds in the arguments; in results it is the first.
     """
 
-    def __init__(self, function: Callable[..., Any], num_seeds: int, axes: tuple[int, ...]):
-        super().__init__(function)
-        self.num_seeds, self.axes, self._is_compiled = num_seeds, axes, False
+    function: Any
+    num_seeds: int
+    axes: tuple[int, ...]
+    is_compiled: bool = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Run all seeds."""
         seeds = [*range(self.num_seeds)]
         # Alone at first: threads would compile the same program several times.
-        results = [] if self._is_compiled else [self._run_seed(arguments, seeds.pop(0))]
-        self._is_compiled = True
+        results = [] if self.is_compiled else [self._run_seed(arguments, seeds.pop(0))]
+        self.is_compiled = True
         run = partial(_with_settings, _thread_settings(), self._run_seed, arguments)
         with ThreadPoolExecutor(min(self.num_seeds, os.cpu_count() or 1)) as pool:
             results += pool.map(run, seeds)
         return jax.tree.map(_stack, *results)
 
-    def compile(self, *arguments: Any) -> None:
-        """Compile for arguments of these shapes ahead of time."""
-        super().compile(*self._of_seed(arguments, 0))
-        self._is_compiled = True
+    def lower(self, *arguments: Any) -> "SeedThreads":
+        """The function traced for arguments of these shapes, to be compiled."""
+        return replace(self, function=self.function.lower(*self._of_seed(arguments, 0)))
+
+    def compile(self) -> "SeedThreads":
+        """The traced function, compiled."""
+        return replace(self, function=self.function.compile(), is_compiled=True)
+
+    def memory_analysis(self) -> Any:
+        """Memory of the compiled function of one seed."""
+        return self.function.memory_analysis()
 
     def _run_seed(self, arguments: tuple[Any, ...], seed: int) -> Any:
-        return jax.block_until_ready(self._run(*self._of_seed(arguments, seed)))
+        return jax.block_until_ready(self.function(*self._of_seed(arguments, seed)))
 
     def _of_seed(self, arguments: tuple[Any, ...], seed: int) -> list[Any]:
         def select(axis: int, x: Any) -> Any:

@@ -72,7 +72,7 @@ def test_seeds_run_at_the_same_time_and_compile_once(monkeypatch: pytest.MonkeyP
         jax.debug.callback(meet)
         return {"sum": x + y}
 
-    run = SeedThreads(function, 3, (0, 1))
+    run = SeedThreads(jax.jit(function), 3, (0, 1))
     x, y = jnp.arange(6.0).reshape(3, 2), np.arange(6.0, dtype=np.float32).reshape(2, 3)
     run(x, y)  # compiles with one seed alone
     wait.append(True)
@@ -85,13 +85,13 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
         raise ValueError("not this seed")
 
     with pytest.raises(ValueError, match="not this seed"):
-        SeedThreads(function, 2, (0,))(jnp.zeros(2))
+        SeedThreads(jax.jit(function), 2, (0,))(jnp.zeros(2))
 
 
 def test_threads_have_the_settings_of_the_caller() -> None:
     with jax.enable_x64(True):
         x = jnp.arange(4.0)
         for _ in range(2):
-            result = SeedThreads(lambda x: x / 3, 4, (0,))(x)
+            result = SeedThreads(jax.jit(lambda x: x / 3), 4, (0,))(x)
             assert result.dtype == np.float64
             np.testing.assert_array_equal(result, x / 3)
