@@ -59,7 +59,7 @@ def empty_hidden_and_stats(setup: Setup, num_envs: int) -> tuple[Array, Array, E
 
 def decide(
     setup: Setup,
-    params: PackedParams,
+    actor: Actor,
     timestep: TimeStep,
     hidden_state: Float[Array, "e n h"],
     key: PRNGKeyArray | None,
@@ -67,7 +67,7 @@ def decide(
     """Sample the actions of all agents; without a key, take the most likely ones."""
     noise = None if key is None else sample_noise(setup, key, timestep.obs.shape[0])
     inputs = ActorInputs(timestep.obs, timestep.action_mask, timestep.episode_start, hidden_state)
-    return choose_actions(setup, setup.actor(params), inputs, noise)
+    return choose_actions(setup, actor, inputs, noise)
 
 
 def sample_noise(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"]:
@@ -98,10 +98,11 @@ def collect_rollout(
 
     Everything that can be computed later is left to the learner, which does it in bulk.
     """
+    actor = setup.actor(params).folded()
 
     def step(state: RolloutState, key: Array) -> tuple[RolloutState, Trajectory]:
         now, hidden_state = state.timestep, state.actor_hidden
-        decision = decide(setup, params, now, hidden_state, key)
+        decision = decide(setup, actor, now, hidden_state, key)
         env_state, after = env.step(state.env_state, decision.action)
         new = state._replace(
             env_state=env_state, timestep=after, actor_hidden=decision.hidden_state
@@ -168,7 +169,7 @@ def evaluate_episodes(
     `num_steps`. Only first episodes count, so that long ones are not under-represented; when all
     have ended, nothing more is simulated.
     """
-    reset_key, step_key = jax.random.split(key)
+    actor, (reset_key, step_key) = setup.actor(params).folded(), jax.random.split(key)
     step_keys = jax.random.split(step_key, num_steps)
 
     def unfinished(carry: tuple[Array, RolloutState, Evaluation]) -> Array:
@@ -178,7 +179,7 @@ def evaluate_episodes(
     def step(carry: tuple[Array, RolloutState, Evaluation]) -> Any:
         number, state, found = carry
         step_key = None if deterministic else step_keys[number]
-        after = _evaluation_step(setup, env, params, (state, found), (number, step_key))
+        after = _evaluation_step(setup, env, actor, (state, found), (number, step_key))
         return number + 1, *after
 
     unknown = jnp.full((env.num_envs, 1 + len(setup.spec.episode_metrics)), jnp.nan)
@@ -193,14 +194,14 @@ def evaluate_episodes(
 def _evaluation_step(
     setup: Setup,
     env: VecEnv,
-    params: PackedParams,
+    actor: Actor,
     before: tuple[RolloutState, Evaluation],
     step: tuple[Array, PRNGKeyArray | None],
 ) -> tuple[RolloutState, Evaluation]:
     """One step of all environments: their state and the evaluation, before and after it."""
     (state, (first, fault)), (number, key) = before, step
     now = state.timestep
-    decision = decide(setup, params, now, state.actor_hidden, key)
+    decision = decide(setup, actor, now, state.actor_hidden, key)
     env_state, after = env.step(state.env_state, decision.action)
     ended = after.terminated | after.truncated
     stats, finished = count_step(state.episode_stats, (after.reward, ended))

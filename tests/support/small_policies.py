@@ -67,7 +67,7 @@ def decide_with_engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_sta
         step["episode_start"],
         obs, state, jnp.zeros((BATCH, 0)),
     )  # fmt: skip
-    choice = decide(setup, rows, timestep, hidden_state, None)
+    choice = decide(setup, setup.actor(rows).folded(), timestep, hidden_state, None)
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
     action_mask = jnp.asarray(step["action_mask"]) & setup.spec.actions.mask
     start = jnp.broadcast_to(jnp.asarray(step["episode_start"])[:, None], (BATCH, 4))

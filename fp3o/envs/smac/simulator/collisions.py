@@ -61,16 +61,18 @@ def avoid_others(
     return step_x - yields * push_x, step_y - yields * push_y
 
 
-class Options(NamedTuple):
-    """Steps that units can make, one in each direction."""
+class Option(NamedTuple):
+    """A step that every unit can make."""
 
-    x: Float[Array, "k u"]
-    y: Float[Array, "k u"]
-    value: Float[Array, "k u"]
-    """What a step is worth if nobody is in the way."""
+    x: Float[Array, " u"]
+    y: Float[Array, " u"]
+    value: Float[Array, " u"]
+    """What the step is worth if nobody is in the way."""
 
 
-def _options(battle: Battle, units: Units, step: tuple[Array, Array], arrives: Array) -> Options:
+def _options(
+    battle: Battle, units: Units, step: tuple[Array, Array], arrives: Array
+) -> list[Option]:
     """Steps in all directions, as far as walls allow them.
 
     Where a wall leaves no room on the side on which a unit passes others, it passes on the other.
@@ -79,22 +81,25 @@ def _options(battle: Battle, units: Units, step: tuple[Array, Array], arrives: A
     room, away_x, away_y = nearest_wall(battle, units.x, units.y)
     towards = side * (step[1] * away_x - step[0] * away_y) > 0.5 * battle.stats.speed
     side = jnp.where(towards & (room < 3.0 * size), -side, side)
-    cos, sin = jnp.asarray(np.cos(TURNS))[:, None], np.sin(TURNS)[:, None] * side
-    x, y = cos * step[0] - sin * step[1], cos * step[1] + sin * step[0]
-    inside = jnp.maximum(-(x * away_x + y * away_y) - jnp.maximum(room - size, 0.0), 0.0)
-    free_x, free_y = x + inside * away_x, y + inside * away_y
-    kept = (free_x * x + free_y * y) / jnp.maximum(x * x + y * y, 1e-9)
-    # Units that have arrived go straight or stop; otherwise all would press towards one point.
-    value = jnp.where(arrives, np.eye(1, len(TURNS)).T, PREFERENCE[:, None] * kept)
-    return Options(free_x, free_y, value)
+    options = []
+    for turn, preference in zip(TURNS, PREFERENCE, strict=True):
+        cos, sin = np.cos(turn), np.sin(turn) * side
+        x, y = cos * step[0] - sin * step[1], cos * step[1] + sin * step[0]
+        inside = jnp.maximum(-(x * away_x + y * away_y) - jnp.maximum(room - size, 0.0), 0.0)
+        free_x, free_y = x + inside * away_x, y + inside * away_y
+        kept = (free_x * x + free_y * y) / jnp.maximum(x * x + y * y, 1e-9)
+        # Units that have arrived go straight or stop; otherwise all would press towards one point.
+        value = jnp.where(arrives, 1.0 if turn == 0 else 0.0, preference * kept)
+        options.append(Option(free_x, free_y, value))
+    return options
 
 
 def _effects_of_others(
     battle: Battle,
     units: Units,
-    options: Options,
+    options: list[Option],
     motion: tuple[Array, Array, Array],
-) -> tuple[Array, ...]:
+) -> list[Array]:
     """How much the others block each of the possible steps, and where they push.
 
     A step is blocked by 4 where there is room for a quarter of it, by 1/4 where there is room for
@@ -113,8 +118,7 @@ def _effects_of_others(
     # Of the room between two walking units, each takes half.
     weight = jnp.where(alive, jnp.where(walks, 2.0, 1.0), 0.0)
     closeness = near * other(weight) / jnp.maximum(distance - SOLID * touch, 1e-4)
-    steps = zip(options.x, options.y, strict=True)
-    blocks = [closeness * (own(x) * dx + own(y) * dy) for x, y in steps]
+    blocks = [closeness * (own(x) * dx + own(y) * dy) for x, y, _ in options]
     if_walking, if_standing = (alive / (m + mobility) for m in (1.0, STANDING_MOBILITY))
     own_side = ~battle.opponents.reshape(shape)
     share = jnp.where(own(walks), other(if_walking), other(if_standing) * own_side)
@@ -136,8 +140,14 @@ def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
     return (lambda v: v[None, None]), (lambda v: v.reshape(parts, size, 1)), (parts, size, count)
 
 
-def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> tuple[Array, ...]:
-    """Maxima of pairs, at least 0, and sums of pairs over the others, in one pass."""
+def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> list[Array]:
+    """Maxima of pairs, at least 0, and sums of pairs over the others, in one pass.
+
+    On accelerators, separate reductions of one part become parts of the kernel that uses their
+    results.
+    """
+    if not on_cpu() and len(blocks[0]) == 1:
+        return [jnp.maximum(x[0].max(0), 0.0) for x in blocks] + [x[0].sum(0) for x in forces]
 
     def combine(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
         both, split = [*zip(one, other, strict=True)], len(blocks)
@@ -145,18 +155,18 @@ def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> tuple[Array, .
 
     pairs = (*blocks, *forces)
     found = jax.lax.reduce(pairs, (np.float32(0),) * len(pairs), combine, (1,))
-    return tuple(found) if on_cpu() else reduce(combine, zip(*found, strict=True))
+    return list(found if on_cpu() else reduce(combine, zip(*found, strict=True)))
 
 
-def _free_step(options: Options, blocks: Sequence[Array]) -> tuple[Array, Array]:
+def _free_step(options: list[Option], blocks: list[Array]) -> tuple[Array, Array]:
     """The step with the highest value, as far as nobody is in the way."""
-    value = x = y = jnp.zeros_like(blocks[0])
-    for k, block in enumerate(blocks):  # a reduction would be one more kernel
+    best = x = y = jnp.zeros_like(blocks[0])
+    for option, block in zip(options, blocks, strict=True):  # a reduction would be another kernel
         free = 1.0 / jnp.maximum(block, 1.0)
-        better = free * options.value[k] > value
-        value = jnp.where(better, free * options.value[k], value)
-        x = jnp.where(better, free * options.x[k], x)
-        y = jnp.where(better, free * options.y[k], y)
+        better = free * option.value > best
+        best = jnp.where(better, free * option.value, best)
+        x = jnp.where(better, free * option.x, x)
+        y = jnp.where(better, free * option.y, y)
     return x, y
 
 

@@ -9,7 +9,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.damage import apply_damage, regenerate
-from fp3o.envs.smac.simulator.geometry import inverse_length, length
+from fp3o.envs.smac.simulator.geometry import (
+    compared_units,
+    first_opponents,
+    inverse_length,
+    length,
+)
 from fp3o.envs.smac.simulator.state import Targets, Units
 from fp3o.envs.smac.simulator.stats import delayed_types
 from fp3o.envs.smac.terrain import MAP_SIZE
@@ -46,10 +51,12 @@ def resolve_hits(battle: Battle, units: Units, hits: Array, targets: Targets) ->
     hp, shield = apply_damage(units.hp, units.shield, damage, count, stats.armour)
     hp = jnp.where(hits & (stats.blast > 0), 0.0, hp)
     since_hit = jnp.where((damage > 0) & alive, 0.0, units.since_hit + 1)
-    exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
+    if battle.type_stats.blast.any():
+        exploding = alive & (hp <= 0) & (stats.blast > 0) & ~hits
+        units = units._replace(exploding=exploding)
     taken = units.damage_taken + (units.hp - hp) + (units.shield - shield)
     units = units._replace(hp=hp, shield=shield, damage_taken=taken)
-    return regenerate(stats, units._replace(since_hit=since_hit, exploding=exploding))
+    return regenerate(stats, units._replace(since_hit=since_hit))
 
 
 class Received(NamedTuple):
@@ -96,10 +103,10 @@ def _launch(battle: Battle, units: Units, hits: Array, targets: Targets) -> Unit
 
 def _hits_on_targets(battle: Battle, hits: Array, indices: Int[Array, " u"]) -> Received:
     """What every unit receives from attacks on one target."""
-    received = []
-    for side, other in battle.sides:
-        is_target = indices[side, None] == np.arange(other.stop - other.start)
-        hit = hits[side, None] & is_target
+    received, units_hit = [], indices + first_opponents(battle)
+    for side, other in compared_units(battle):
+        is_target = units_hit[side, None] == np.arange(other.start, other.stop)
+        hit = hits[side, None] & is_target & battle.opponents[side, other]
         damage = jnp.where(hit, battle.damage[side, other], 0.0).sum(0)
         received.append((damage, hit.sum(0)))
     return Received(*(jnp.concatenate(pair) for pair in zip(*reversed(received), strict=True)))

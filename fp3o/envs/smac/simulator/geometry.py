@@ -1,5 +1,6 @@
 """Distances between units."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -76,8 +77,23 @@ def _take_batch(size: int, batched: Any, values: Array, indices: Array) -> tuple
 
 def opponents_at(battle: Battle, indices: Int[Array, " u"]) -> Int[Array, " u"]:
     """Indices among all units from those within the other side; any for `NO_TARGET`."""
-    first = np.where(np.arange(battle.num_units) < battle.num_allies, battle.num_allies, 0)
-    return jnp.maximum(indices, 0) + first
+    return jnp.maximum(indices, 0) + first_opponents(battle)
+
+
+def first_opponents(battle: Battle) -> np.ndarray:
+    """(u,): index of the first unit of the other side."""
+    allied = np.arange(battle.num_units) < battle.num_allies
+    return np.where(allied, battle.num_allies, 0).astype(np.int32)
+
+
+def compared_units(battle: Battle) -> Sequence[tuple[slice, slice]]:
+    """Units, and those among which their opponents are.
+
+    On accelerators all are compared with all, unless they are many: that takes one kernel, where
+    the two sides take one each and another one for both together.
+    """
+    every = slice(0, battle.num_units)
+    return battle.sides if on_cpu() or battle.num_units >= PLAIN_LOOP else [(every, every)]
 
 
 def on_cpu() -> bool:

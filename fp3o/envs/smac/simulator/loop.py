@@ -1,5 +1,7 @@
 """The dynamics of a battle: one game loop, and one environment step of eight loops."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -28,8 +30,10 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
     battle = battle.of(units)
     units = apply_orders(battle, units, orders)
 
+    one_loop = jax.jit(partial(simulate_loop, battle))
+
     def loop(units: Units, noise: Array) -> tuple[Units, None]:
-        return simulate_loop(battle, units, orders, noise), None
+        return one_loop(units, orders, noise), None
 
     # Accelerators copy part of the state at every turn; on CPUs longer programs are slower.
     return jax.lax.scan(loop, units, noise, unroll=1 if on_cpu() else 2)[0]

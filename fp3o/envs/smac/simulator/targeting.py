@@ -8,6 +8,8 @@ from jaxtyping import Array, Float, Int
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.geometry import (
     PLAIN_LOOP,
+    compared_units,
+    first_opponents,
     length,
     of_targets,
     on_cpu,
@@ -40,7 +42,7 @@ def _automatic_targets(battle: Battle, units: Units) -> Int[Array, " u"]:
     stats, old = battle.stats, targets_at(battle, units, units.target)
     scan = stats.scan_range if battle.map.goal is not None else 2.0 * MAP_SIZE + stats.scan_range
     targets = []
-    for side, other in battle.sides:
+    for side, other in compared_units(battle):
         nearest, index = _nearest_opponents(battle, units, side, other)
         keep = old.gap[side] <= (stats.weapon_range + stats.range_slop)[side]
         keep = keep | (old.gap[side] <= battle.rules.leash) & (nearest > stats.weapon_range[side])
@@ -54,18 +56,19 @@ def _automatic_targets(battle: Battle, units: Units) -> Int[Array, " u"]:
 def _nearest_opponents(
     battle: Battle, units: Units, side: slice, other: slice
 ) -> tuple[Float[Array, " s"], Int[Array, " s"]]:
-    """Distance of a side's units to the nearest opponent, edge to edge, and its index."""
+    """Distance of units to the nearest opponent, edge to edge, and its index within its side."""
     axis = 0 if other.stop - other.start < PLAIN_LOOP and not on_cpu() else 1
     gaps = edge_gaps(battle, units, side, other, axis)
-    return gaps.min(axis), gaps.argmin(axis).astype(jnp.int32)
+    index = gaps.argmin(axis).astype(jnp.int32)
+    return gaps.min(axis), index + (other.start - first_opponents(battle)[side])
 
 
 def edge_gaps(
     battle: Battle, units: Units, side: slice, other: slice, axis: int = 1
 ) -> Float[Array, "_ _"]:
-    """Distances of a side to opponents, edge to edge, infinite to those it cannot attack.
+    """Distances of units to others, edge to edge, infinite to those they cannot attack.
 
-    The opponents are along `axis`.
+    The others are along `axis`.
     """
 
     def own(values: Any) -> Array:
@@ -74,11 +77,11 @@ def edge_gaps(
     def their(values: Any) -> Array:
         return jnp.expand_dims(values[other], 1 - axis)
 
-    radius, alive = battle.stats.radius, their(units.hp) > 0
-    distance = length(their(units.x) - own(units.x), their(units.y) - own(units.y))
+    radius, attackable = battle.stats.radius, battle.opponents[side, other]
     if battle.attackable is not None:
-        attackable = battle.attackable[side, other]
-        alive = alive & (attackable if axis == 1 else attackable.T)
+        attackable = attackable & battle.attackable[side, other]
+    alive = their(units.hp > 0) & (attackable if axis == 1 else attackable.T)
+    distance = length(their(units.x) - own(units.x), their(units.y) - own(units.y))
     return jnp.where(alive, distance - (own(radius) + their(radius)), jnp.inf)
 
 
