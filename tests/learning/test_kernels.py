@@ -22,6 +22,12 @@ SPEC = EnvSpec("three agents", Discrete(((5,),) * 3), 70, 80, (0, 1, 1))
 
 def learners_after(sharing: str, gru_size: int, precision: Any = "float32") -> Any:
     """Two seeds after an iteration on random data."""
+    update, inputs = iteration(sharing, gru_size, precision)
+    return update(*inputs)[0]
+
+
+def iteration(sharing: str, gru_size: int, precision: Any) -> tuple[Any, Any]:
+    """An update of two seeds, and random data for it."""
     config = Config(
         num_envs=8, rollout=8, epochs=1, minibatches=2, sequence_length=2 if gru_size else None,
         hidden=(16, 16), gru_size=gru_size, sharing=sharing, time_limit="terminate",
@@ -31,7 +37,7 @@ def learners_after(sharing: str, gru_size: int, precision: Any = "float32") -> A
     rollout, key = synthetic_rollout(setup), jax.random.key(0)
     inputs = config.hyperparameters.as_arrays(), setup.init(0), *rollout, key
     both = jax.tree.map(lambda x: jnp.stack([x, x]), inputs)
-    return jax.jit(jax.vmap(partial(update_learner, setup)))(*both)[0]
+    return jax.jit(jax.vmap(partial(update_learner, setup))), both
 
 
 @pytest.mark.parametrize(("sharing", "gru_size"), [("full", 16), ("none", 0), ("partial", 16)])
@@ -52,6 +58,16 @@ def test_an_iteration_with_kernels_equals_one_without(sharing, gru_size, monkeyp
     assert {*used} == ({"gru", "mlp"} if gru_size else {"mlp"})
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(kernels), strict=True):
         assert np.abs(one - other).max() < 1e-5
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("sharing", "gru_size"), [("full", 16), ("none", 0)])
+def test_kernels_can_be_lowered_for_gpus(sharing, gru_size, precision, monkeypatch):
+    monkeypatch.setattr(gru, "kernel_works", lambda *_: True)
+    monkeypatch.setattr(mlp, "mlp_kernel_works", lambda *_: True)
+    update, inputs = iteration(sharing, gru_size, precision)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert "triton" in update.trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
 
 
 @pytest.mark.parametrize("gru_size", [0, 16])

@@ -29,7 +29,7 @@ def test_all_backends_simulate_the_same(name: str, monkeypatch: pytest.MonkeyPat
     """Gathers instead of masks, columns instead of rows, two loops per turn."""
     expected = battle_after_some_steps(name)
     for module in (geometry, collisions, loop, targeting):
-        monkeypatch.setattr(module, "on_cpu", lambda: False)
+        monkeypatch.setattr(module, "splits_into_kernels", lambda: True)
     found = battle_after_some_steps(name)
     for field, value in expected.items():
         if value is not None:

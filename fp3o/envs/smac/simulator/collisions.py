@@ -10,7 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fp3o.envs.smac.simulator.battle import Battle
-from fp3o.envs.smac.simulator.geometry import PLAIN_LOOP, inverse_length, length, on_cpu
+from fp3o.envs.smac.simulator.geometry import (
+    PLAIN_LOOP,
+    in_kernel,
+    inverse_length,
+    length,
+    splits_into_kernels,
+)
 from fp3o.envs.smac.simulator.state import Units
 from fp3o.envs.smac.terrain import CLEARANCE_SAMPLES
 
@@ -133,7 +139,7 @@ def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
     which XLA reduces in a plain loop that computes most of the pairs instead of loading them. A
     number of units without such a divisor is one part.
     """
-    if on_cpu():
+    if not splits_into_kernels():
         return (lambda v: v[:, None]), (lambda v: v[None]), (count, count)
     size = max((size for size in range(8, PLAIN_LOOP) if count % size == 0), default=count)
     parts = count // size
@@ -143,11 +149,12 @@ def _pairs(count: int) -> tuple[Callable, Callable, tuple[int, ...]]:
 def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> list[Array]:
     """Maxima of pairs, at least 0, and sums of pairs over the others, in one pass.
 
-    On accelerators, separate reductions of one part become parts of the kernel that uses their
-    results.
+    Kernels have no such reductions. On accelerators, separate ones of one part become parts of the
+    kernel that uses their results.
     """
-    if not on_cpu() and len(blocks[0]) == 1:
-        return [jnp.maximum(x[0].max(0), 0.0) for x in blocks] + [x[0].sum(0) for x in forces]
+    if in_kernel() or (splits_into_kernels() and len(blocks[0]) == 1):
+        maxima = [jnp.maximum(pairs.max(1), 0.0) for pairs in blocks]
+        return [x.ravel() for x in (*maxima, *(pairs.sum(1) for pairs in forces))]
 
     def combine(one: Sequence[Array], other: Sequence[Array]) -> tuple[Array, ...]:
         both, split = [*zip(one, other, strict=True)], len(blocks)
@@ -155,7 +162,7 @@ def _maxima_and_sums(blocks: list[Array], forces: list[Array]) -> list[Array]:
 
     pairs = (*blocks, *forces)
     found = jax.lax.reduce(pairs, (np.float32(0),) * len(pairs), combine, (1,))
-    return list(found if on_cpu() else reduce(combine, zip(*found, strict=True)))
+    return list(reduce(combine, zip(*found, strict=True)) if splits_into_kernels() else found)
 
 
 def _free_step(options: list[Option], blocks: list[Array]) -> tuple[Array, Array]:

@@ -93,7 +93,7 @@ def _launch(battle: Battle, units: Units, hits: Array, targets: Targets) -> Unit
     wait = jnp.maximum(stats.second_hit, stats.lance)
     time = jnp.where(flies, targets.distance / jnp.where(flies, stats.missile_speed, 1), wait)
     left = jnp.maximum(units.flight - 1, 0)
-    flight = jnp.where(launched, jnp.maximum(jnp.round(time), 1), left).astype(jnp.int32)
+    flight = jnp.where(launched, jnp.maximum(jnp.floor(time + 0.5), 1), left).astype(jnp.int32)
     if battle.type_stats.lance.any():
         line = jnp.where(launched[:, None], _lance_lines(units, targets), units.lance_line)
         units = units._replace(lance_line=line)

@@ -1,6 +1,8 @@
 """Distances between units."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +16,8 @@ from fp3o.envs.smac.simulator.state import Units
 PLAIN_LOOP = 32
 """On a GPU, XLA reduces an axis shorter than this that is not the last one in a plain loop, which
 computes what it reduces instead of loading it. That is faster for pairs of units."""
+
+_IN_KERNEL: ContextVar[bool] = ContextVar("in_kernel", default=False)
 
 
 class Geometry(NamedTuple):
@@ -47,11 +51,12 @@ def of_targets(battle: Battle, indices: Int[Array, " u"], *values: Any) -> list[
     CPUs look for them by masks, which takes vector instructions; a gather does not. On accelerators
     a gather is part of another kernel, where masks take several.
     """
-    if not on_cpu():
+    if splits_into_kernels():
         unit = opponents_at(battle, indices)
         return [_take(jnp.asarray(v), unit) for v in values]
-    masks = [(indices[side, None] == np.arange(other.stop - other.start), other)
-             for side, other in battle.sides]  # fmt: skip
+    unit = indices + first_opponents(battle)
+    masks = [(unit[side, None] == np.arange(other.start, other.stop), other)
+             for side, other in compared_units(battle)]  # fmt: skip
     found = [[jnp.where(mask, v[None, other], 0).sum(1) for mask, other in masks] for v in values]
     return [jnp.concatenate(parts) for parts in found]
 
@@ -90,12 +95,28 @@ def compared_units(battle: Battle) -> Sequence[tuple[slice, slice]]:
     """Units, and those among which their opponents are.
 
     On accelerators all are compared with all, unless they are many: that takes one kernel, where
-    the two sides take one each and another one for both together.
+    the two sides take one each and another one for both together. Kernels have no slices.
     """
     every = slice(0, battle.num_units)
-    return battle.sides if on_cpu() or battle.num_units >= PLAIN_LOOP else [(every, every)]
+    few = splits_into_kernels() and battle.num_units < PLAIN_LOOP
+    return [(every, every)] if few or in_kernel() else battle.sides
 
 
-def on_cpu() -> bool:
-    """Whether programs are compiled for a CPU."""
-    return jax.default_backend() == "cpu"
+@contextmanager
+def traced_for_kernel() -> Iterator[None]:
+    """Context for tracing what is computed inside one kernel."""
+    token = _IN_KERNEL.set(True)
+    try:
+        yield
+    finally:
+        _IN_KERNEL.reset(token)
+
+
+def splits_into_kernels() -> bool:
+    """Whether XLA makes several kernels of what is traced now: on accelerators, not in a kernel."""
+    return jax.default_backend() != "cpu" and not in_kernel()
+
+
+def in_kernel() -> bool:
+    """Whether what is traced now is computed inside one kernel."""
+    return _IN_KERNEL.get()

@@ -1,5 +1,6 @@
 """The dynamics of a battle: one game loop, and one environment step of eight loops."""
 
+import os
 from functools import partial
 
 import jax
@@ -9,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.collisions import avoid_others, keep_inside
 from fp3o.envs.smac.simulator.combat import resolve_hits, update_attacks
-from fp3o.envs.smac.simulator.geometry import on_cpu, pairwise
+from fp3o.envs.smac.simulator.geometry import pairwise, splits_into_kernels
 from fp3o.envs.smac.simulator.healing import follow_patients, heal, select_patients
 from fp3o.envs.smac.simulator.movement import desired_step, near_destination
 from fp3o.envs.smac.simulator.state import (
@@ -29,14 +30,35 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
     noise = jax.random.uniform(key, (LOOPS_PER_STEP, battle.num_units), minval=-1.0, maxval=1.0)
     battle = battle.of(units)
     units = apply_orders(battle, units, orders)
+    if use_battle_kernel(battle):
+        from fp3o.envs.smac.simulator.kernel import simulate_in_kernel
 
+        return simulate_in_kernel(battle, units, orders, noise)
+    return simulate_loops(battle, units, orders, noise)
+
+
+def use_battle_kernel(battle: Battle) -> bool:
+    """Whether the loops run in one kernel: on a GPU, for battles that the kernel can simulate."""
+    if jax.default_backend() != "gpu" or os.environ.get("FP3O_KERNELS", "1") == "0":
+        return False
+    from fp3o.envs.smac.simulator.kernel import has_kernel
+    from fp3o.envs.smac.simulator.kernel_check import battle_kernel_works
+
+    return has_kernel(battle) and battle_kernel_works(battle)
+
+
+def simulate_loops(
+    battle: Battle, units: Units, orders: Orders, noise: Float[Array, "t u"]
+) -> Units:
+    """Simulate one game loop after another."""
+    # Statistics of units become constants of the loop, where they would be computed before it.
     one_loop = jax.jit(partial(simulate_loop, battle))
 
     def loop(units: Units, noise: Array) -> tuple[Units, None]:
         return one_loop(units, orders, noise), None
 
     # Accelerators copy part of the state at every turn; on CPUs longer programs are slower.
-    return jax.lax.scan(loop, units, noise, unroll=1 if on_cpu() else 2)[0]
+    return jax.lax.scan(loop, units, noise, unroll=2 if splits_into_kernels() else 1)[0]
 
 
 def apply_orders(battle: Battle, units: Units, orders: Orders) -> Units:

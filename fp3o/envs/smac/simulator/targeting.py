@@ -12,8 +12,8 @@ from fp3o.envs.smac.simulator.geometry import (
     first_opponents,
     length,
     of_targets,
-    on_cpu,
     opponents_at,
+    splits_into_kernels,
 )
 from fp3o.envs.smac.simulator.state import (
     ATTACK_MOVE,
@@ -57,7 +57,7 @@ def _nearest_opponents(
     battle: Battle, units: Units, side: slice, other: slice
 ) -> tuple[Float[Array, " s"], Int[Array, " s"]]:
     """Distance of units to the nearest opponent, edge to edge, and its index within its side."""
-    axis = 0 if other.stop - other.start < PLAIN_LOOP and not on_cpu() else 1
+    axis = 0 if other.stop - other.start < PLAIN_LOOP and splits_into_kernels() else 1
     gaps = edge_gaps(battle, units, side, other, axis)
     index = gaps.argmin(axis).astype(jnp.int32)
     return gaps.min(axis), index + (other.start - first_opponents(battle)[side])

@@ -1,0 +1,88 @@
+"""Whether the kernel of game loops does on this GPU what XLA's operations do."""
+
+from collections.abc import Callable
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from fp3o.envs.smac.simulator.battle import Battle
+from fp3o.envs.smac.simulator.kernel import simulate_in_kernel
+from fp3o.envs.smac.simulator.loop import apply_orders, simulate_loops
+from fp3o.envs.smac.simulator.state import (
+    ATTACK,
+    ATTACK_MOVE,
+    LOOPS_PER_STEP,
+    NO_TARGET,
+    STOP,
+    Orders,
+    Units,
+)
+
+CHECKED_BATTLES, CHECKED_STEPS = 64, 3
+"""Battles and steps that are compared."""
+
+MIN_EQUAL = 0.98
+"""Share of numbers that must be equal after them: rounding may decide otherwise now and then."""
+
+
+@cache
+def battle_kernel_works(battle: Battle) -> bool:
+    """Whether battles that are simulated in both ways end alike; if not, XLA simulates them."""
+    start = _scattered(battle, np.random.default_rng(0))
+    both = jax.jit(
+        lambda *start: (
+            _fight(simulate_in_kernel, battle, *start),
+            _fight(simulate_loops, battle, *start),
+        )
+    )
+    try:
+        # Compiled ahead of time, because a program that uses the kernel may be traced just now.
+        found, expected = both.lower(*start).compile()(*start)
+    except Exception:  # compilers of kernels raise errors of many classes
+        return False
+    pairs = zip(*map(jax.tree.leaves, (found, expected)), strict=True)
+    return all(np.isclose(*pair, rtol=1e-2, atol=1e-2).mean() >= MIN_EQUAL for pair in pairs)
+
+
+def _scattered(battle: Battle, random: np.random.Generator) -> tuple[Units, Orders, Array]:
+    """Battles in which units stand close together, some dead, with all kinds of orders; noise."""
+    assert battle.terrain.rectangle is not None
+    left, right, bottom, top = battle.terrain.rectangle
+    shape, size = (
+        (CHECKED_BATTLES, battle.num_units),
+        random.uniform(1.0, 8.0, (CHECKED_BATTLES, 1)),
+    )
+
+    def place() -> tuple[Array, Array]:
+        x, y = size * random.uniform(-1.0, 1.0, (2, *shape))
+        return jnp.float32((left + right) / 2 + x), jnp.float32((bottom + top) / 2 + y)
+
+    units = jax.tree.map(
+        lambda value: jnp.broadcast_to(value, (CHECKED_BATTLES, *value.shape)),
+        battle.initial_units(),
+    )
+    x, y = place()
+    health = jnp.float32(random.uniform(-0.2, 1.0, shape).clip(0.0))
+    kinds = random.integers(STOP, ATTACK_MOVE, shape, endpoint=True)
+    smaller = min(battle.num_allies, battle.num_units - battle.num_allies)
+    targets = np.where(kinds == ATTACK, random.integers(0, smaller, shape), NO_TARGET)
+    orders = Orders(jnp.int32(kinds), *place(), jnp.int32(targets))
+    noise = random.uniform(
+        -1.0, 1.0, (CHECKED_BATTLES, CHECKED_STEPS, LOOPS_PER_STEP, battle.num_units)
+    )
+    return units._replace(x=x, y=y, hp=units.hp * health), orders, jnp.float32(noise)
+
+
+def _fight(simulate: Callable, battle: Battle, units: Units, orders: Orders, noise: Array) -> Units:
+    """The units of all battles after some steps."""
+
+    def fight(units: Units, orders: Orders, noise: Array) -> Units:
+        def step(units: Units, noise: Array) -> tuple[Units, None]:
+            return simulate(battle, apply_orders(battle, units, orders), orders, noise), None
+
+        return jax.lax.scan(step, units, noise)[0]
+
+    return jax.vmap(fight)(units, orders, noise)
