@@ -52,7 +52,9 @@ def test_which_battles_have_a_kernel() -> None:
 
 def test_a_kernel_that_does_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     battle, check = battle_on("3m"), battle_kernel_works.__wrapped__
-    assert check(battle)
+    traced = []
+    jax.jit(jax.vmap(lambda x: traced.append(check(battle)) or x))(np.zeros(2))
+    assert traced == [True]  # programs that use it are being traced when it is checked
 
     def wrong(*arguments: Any) -> Any:
         units = loop.simulate_loops(*arguments)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -39,7 +39,7 @@ def battle_kernel_works(battle: Battle) -> bool:
         )
     )
     try:
-        # Compiled ahead of time, because a program that uses the kernel may be traced just now.
+        # Compiled ahead of time, for the same reason as below.
         found, expected = both.lower(*start).compile()(*start)
     except Exception:  # compilers of kernels raise errors of many classes
         return False
@@ -47,33 +47,29 @@ def battle_kernel_works(battle: Battle) -> bool:
     return all(np.isclose(*pair, rtol=1e-2, atol=1e-2).mean() >= MIN_EQUAL for pair in pairs)
 
 
-def _scattered(battle: Battle, random: np.random.Generator) -> tuple[Units, Orders, Array]:
+def _scattered(battle: Battle, random: np.random.Generator) -> tuple[Units, Orders, Any]:
     """Battles in which units stand close together, some dead, with all kinds of orders; noise."""
     assert battle.terrain.rectangle is not None
     left, right, bottom, top = battle.terrain.rectangle
-    shape, size = (
-        (CHECKED_BATTLES, battle.num_units),
-        random.uniform(1.0, 8.0, (CHECKED_BATTLES, 1)),
-    )
+    shape = (CHECKED_BATTLES, battle.num_units)
+    size = random.uniform(1.0, 8.0, (CHECKED_BATTLES, 1))
 
-    def place() -> tuple[Array, Array]:
+    def place() -> Any:
         x, y = size * random.uniform(-1.0, 1.0, (2, *shape))
-        return jnp.float32((left + right) / 2 + x), jnp.float32((bottom + top) / 2 + y)
+        return np.float32((left + right) / 2 + x), np.float32((bottom + top) / 2 + y)
 
-    units = jax.tree.map(
-        lambda value: jnp.broadcast_to(value, (CHECKED_BATTLES, *value.shape)),
-        battle.initial_units(),
-    )
+    # Numbers, even if a program that uses the kernel is traced just now.
+    with jax.ensure_compile_time_eval():
+        units = jax.tree.map(np.asarray, battle.initial_units())
+    units = jax.tree.map(lambda value: np.stack([value] * CHECKED_BATTLES), units)
     x, y = place()
-    health = jnp.float32(random.uniform(-0.2, 1.0, shape).clip(0.0))
-    kinds = random.integers(STOP, ATTACK_MOVE, shape, endpoint=True)
+    health = units.hp * random.uniform(-0.2, 1.0, shape).clip(0.0)
+    kinds: Any = random.integers(STOP, ATTACK_MOVE, shape, endpoint=True)
     smaller = min(battle.num_allies, battle.num_units - battle.num_allies)
-    targets = np.where(kinds == ATTACK, random.integers(0, smaller, shape), NO_TARGET)
-    orders = Orders(jnp.int32(kinds), *place(), jnp.int32(targets))
-    noise = random.uniform(
-        -1.0, 1.0, (CHECKED_BATTLES, CHECKED_STEPS, LOOPS_PER_STEP, battle.num_units)
-    )
-    return units._replace(x=x, y=y, hp=units.hp * health), orders, jnp.float32(noise)
+    targets: Any = np.where(kinds == ATTACK, random.integers(0, smaller, shape), NO_TARGET)
+    orders = Orders(kinds.astype(np.int32), *place(), targets.astype(np.int32))
+    noise = random.uniform(-1.0, 1.0, (shape[0], CHECKED_STEPS, LOOPS_PER_STEP, shape[1]))
+    return units._replace(x=x, y=y, hp=np.float32(health)), orders, np.float32(noise)
 
 
 def _fight(simulate: Callable, battle: Battle, units: Units, orders: Orders, noise: Array) -> Units:
