@@ -62,12 +62,12 @@ def _scattered(battle: Battle, random: np.random.Generator) -> tuple[Units, Orde
     with jax.ensure_compile_time_eval():
         units = jax.tree.map(np.asarray, battle.initial_units())
     units = jax.tree.map(lambda value: np.stack([value] * CHECKED_BATTLES), units)
-    x, y = place()
+    (x, y), (to_x, to_y) = place(), place()
     health = units.hp * random.uniform(-0.2, 1.0, shape).clip(0.0)
     kinds: Any = random.integers(STOP, ATTACK_MOVE, shape, endpoint=True)
     smaller = min(battle.num_allies, battle.num_units - battle.num_allies)
     targets: Any = np.where(kinds == ATTACK, random.integers(0, smaller, shape), NO_TARGET)
-    orders = Orders(kinds.astype(np.int32), *place(), targets.astype(np.int32))
+    orders = Orders(kinds.astype(np.int32), to_x, to_y, targets.astype(np.int32))
     noise = random.uniform(-1.0, 1.0, (shape[0], CHECKED_STEPS, LOOPS_PER_STEP, shape[1]))
     return units._replace(x=x, y=y, hp=np.float32(health)), orders, np.float32(noise)
 
