@@ -16,13 +16,13 @@ from fp3o.envs.smac.simulator.kernel_check import battle_kernel_works
 from fp3o.envs.vectorise import VmapEnv
 
 WITHOUT_KERNEL = {
-    "25m", "27m_vs_30m",  # many units
+    "25m", "27m_vs_30m", "8m_vs_9m", "10m_vs_11m", "3s5z_vs_3s6z",  # more than 16 units
     "2s_vs_1sc", "6h_vs_8z", "corridor",  # walls
     "1c3s5z", "so_many_baneling", "bane_vs_bane", "2c_vs_64zg",  # lances, explosions
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["3s5z", "5m_vs_6m", "8m_vs_9m"])
+@pytest.mark.parametrize("name", ["3s5z", "5m_vs_6m"])
 def test_battles_in_the_kernel_are_the_same(name: str) -> None:
     battle = battle_on(name)
     start = kernel_check._scattered(battle, np.random.default_rng(1))
@@ -36,9 +36,8 @@ def test_battles_in_the_kernel_are_the_same(name: str) -> None:
             np.testing.assert_allclose(value, other, rtol=1e-3, atol=1e-3, err_msg=field)
 
 
-@pytest.mark.parametrize("name", ["3s5z", "10m_vs_11m"])
-def test_the_kernel_can_be_lowered_for_gpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    battle = battle_on(name)
+def test_the_kernel_can_be_lowered_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    battle = battle_on("3s5z")
     start = kernel_check._scattered(battle, np.random.default_rng(0))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     fight = jax.jit(lambda *start: kernel_check._fight(simulate_in_kernel, battle, *start))

@@ -26,9 +26,12 @@ from fp3o.envs.smac.simulator.loop import simulate_loop
 from fp3o.envs.smac.simulator.state import LOOPS_PER_STEP, Orders, Units
 from fp3o.envs.smac.simulator.stats import UnitStats
 
-WARPS = {16: 2, 32: 4}
-"""Warps of a program by the size of its blocks, the padded number of units. More pairs of units do
-not fit into registers."""
+BLOCK = 16
+"""Units with additional ones, and so the most that a battle has here. Blocks of 32 have four times
+the pairs, which fill the registers of a GPU: XLA is faster with thousands of such battles."""
+
+WARPS = 2
+"""Warps of a program."""
 
 UNCHANGED = ("lance_line", "exploding", "answer", "kind", "energy")
 """Parts of the state that loops of these battles do not change."""
@@ -46,7 +49,7 @@ class PaddedBattle(Battle):
     @cached_property
     def num_units(self) -> int:
         """Number of units of both sides and of additional ones."""
-        return max(16, pl.next_power_of_2(self._battle.num_units))
+        return BLOCK
 
     @cached_property
     def stats(self) -> UnitStats:
@@ -83,7 +86,7 @@ def has_kernel(battle: Battle) -> bool:
     It has no tables, so the ground is a rectangle and teams are fixed. All units attack one target:
     there are no lances, explosions or healers, nor units that fly.
     """
-    if battle.map.teams is not None or battle.num_units > max(WARPS):
+    if battle.map.teams is not None or battle.num_units > BLOCK:
         return False
     types, terrain = battle.type_stats, battle.terrain
     special = types.lance.any() or types.blast.any() or battle.heals
@@ -118,7 +121,7 @@ def simulate_in_kernel(
             triton.store(ref.at[(unit,)], result, mask=exists)
 
     on_gpu = jax.default_backend() == "gpu"
-    warps = triton.CompilerParams(num_warps=WARPS[padded.num_units], num_stages=1)
+    warps = triton.CompilerParams(num_warps=WARPS, num_stages=1)
     results = pl.pallas_call(
         kernel,
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in changed],
