@@ -26,9 +26,9 @@ from fp3o.envs.smac.simulator.loop import simulate_loop
 from fp3o.envs.smac.simulator.state import LOOPS_PER_STEP, Orders, Units
 from fp3o.envs.smac.simulator.stats import UnitStats
 
-BLOCK = 16
-"""Units with additional ones, and so the most that a battle has here. Blocks of 32 have four times
-the pairs, which fill the registers of a GPU: XLA is faster with thousands of such battles."""
+PADDED_UNITS = 16
+"""Number of units of a battle with additional ones, and so the most units that it can have. With 32
+there are four times the pairs, which fill the registers: XLA is faster for thousands of these."""
 
 WARPS = 2
 """Warps of a program."""
@@ -49,7 +49,7 @@ class PaddedBattle(Battle):
     @cached_property
     def num_units(self) -> int:
         """Number of units of both sides and of additional ones."""
-        return BLOCK
+        return PADDED_UNITS
 
     @cached_property
     def stats(self) -> UnitStats:
@@ -86,7 +86,7 @@ def has_kernel(battle: Battle) -> bool:
     It has no tables, so the ground is a rectangle and teams are fixed. All units attack one target:
     there are no lances, explosions or healers, nor units that fly.
     """
-    if battle.map.teams is not None or battle.num_units > BLOCK:
+    if battle.map.teams is not None or battle.num_units > PADDED_UNITS:
         return False
     types, terrain = battle.type_stats, battle.terrain
     special = types.lance.any() or types.blast.any() or battle.heals
