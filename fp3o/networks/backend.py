@@ -1,6 +1,7 @@
 """What the programs need to know about the device that runs them."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,7 +37,9 @@ def traced_for_cpu() -> Iterator[None]:
 
 def on_gpu() -> bool:
     """Whether programs that are traced now run on a GPU."""
-    return jax.default_backend() == "gpu" and not _FOR_CPU.get()
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    platform = getattr(device, "platform", device) or jax.default_backend()
+    return platform == "gpu" and not _FOR_CPU.get()
 
 
 def use_kernels() -> bool:
@@ -90,9 +93,14 @@ def kernel_agrees(
         program = both.lower(*arrays).compile({"xla_gpu_autotune_level": "0"})
         pairs = [*zip(*program(*arrays), strict=True)]
         close = all(_relative_error(*pair) <= KERNEL_TOLERANCE[dtype] for pair in pairs)
-        return close and _worst_row(*pairs[0]) <= ROW_TOLERANCE
-    except Exception:  # compilers of kernels raise errors of many classes
-        return False
+        if close and _worst_row(*pairs[0]) <= ROW_TOLERANCE:
+            return True
+        reason = "its results differ from those of XLA"
+    except Exception as error:  # compilers of kernels raise errors of many classes
+        reason = str(error)
+    message = f"networks are computed without a kernel for GPUs, more slowly: {reason}"
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return False
 
 
 def _worst_row(x: Any, y: Any) -> float:

@@ -109,6 +109,7 @@ def test_large_inputs_are_padded_on_gpus(monkeypatch):
     np.testing.assert_allclose(apply_layers(padded, layers, style, None), plain, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:networks are computed without a kernel")
 @pytest.mark.parametrize("style", [MLPStyle("tanh", norm=False), MLPStyle("relu", norm=True)])
 def test_a_kernel_that_is_wrong_is_noticed(style, monkeypatch):
     works = mlp.mlp_kernel_works.__wrapped__  # without its cache

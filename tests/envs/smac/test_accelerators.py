@@ -3,28 +3,48 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from smac_arena import attack_moves, facing
 
 from fp3o.envs.smac.simulator import collisions, geometry, loop, targeting
-from fp3o.envs.smac.simulator.battle import battle_on
+from fp3o.envs.smac.simulator.battle import Battle, battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
+from fp3o.envs.smac.simulator.state import ATTACK, NO_TARGET, STOP, Orders, Units
 
 STEPS = 12
 TEAM = {"marine": 4, "medivac": 2}
 
 
+def heal_far_ally(fight: Battle) -> tuple[Units, Orders]:
+    """Healers are told to heal an ally whose index no enemy has; all others stand still."""
+    units, healers = fight.initial_units(), fight.stats.heal > 0
+    kind = jnp.where(healers, ATTACK, STOP).astype(jnp.int32)
+    target = jnp.where(healers, 3, NO_TARGET).astype(jnp.int32)
+    units = units._replace(hp=units.hp.at[3].set(20.0), x=units.x.at[3].add(-8.0))
+    return units, Orders(kind, units.x, units.y, target)
+
+
 def battle_after_some_steps(name: str) -> Any:
     """Units in the middle of a battle."""
-    fight = facing(TEAM, TEAM, 6.0).battle if name == "healers" else battle_on(name)
-    orders, keys = attack_moves(fight), jax.random.split(jax.random.key(0), STEPS)
+    if "healers" in name:
+        enemies = {"marine": 2} if name == "more healers" else TEAM
+        fight = facing(TEAM, enemies, 3.0).battle
+    else:
+        fight = battle_on(name)
+    units, orders = fight.initial_units(), attack_moves(fight)
+    if name == "more healers":
+        units, orders = heal_far_ally(fight)
+    keys = jax.random.split(jax.random.key(0), STEPS)
     step = lambda units, key: (simulate_step(fight, units, orders, key), None)  # noqa: E731
-    units = jax.jit(lambda: jax.lax.scan(step, fight.initial_units(), keys)[0])()
-    return jax.device_get(units._asdict())
+    return jax.device_get(jax.jit(lambda: jax.lax.scan(step, units, keys)[0])()._asdict())
 
 
-@pytest.mark.parametrize("name", ["5m_vs_6m", "1c3s5z", "healers", "bane_vs_bane", "2c_vs_64zg"])
+MAPS = ["5m_vs_6m", "1c3s5z", "healers", "more healers", "bane_vs_bane", "2c_vs_64zg"]
+
+
+@pytest.mark.parametrize("name", MAPS)
 def test_all_backends_simulate_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gathers instead of masks, columns instead of rows, two loops per turn."""
     expected = battle_after_some_steps(name)

@@ -62,9 +62,10 @@ def test_a_kernel_that_does_something_else_is_not_used(monkeypatch: pytest.Monke
     def broken(*_: Any) -> Any:
         raise RuntimeError("no such instruction")
 
-    for kernel in (wrong, broken):
+    for kernel, reason in ((wrong, "only 83.3% of its numbers"), (broken, "no such instruction")):
         monkeypatch.setattr(kernel_check, "simulate_in_kernel", kernel)
-        assert not check(battle)
+        with pytest.warns(RuntimeWarning, match=f"3m is simulated without.*{reason}"):
+            assert not check(battle)
 
 
 def test_the_kernel_is_for_gpus_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +75,8 @@ def test_the_kernel_is_for_gpus_and_can_be_switched_off(monkeypatch: pytest.Monk
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert loop.use_battle_kernel(battle)
     assert not loop.use_battle_kernel(battle_on("corridor"))
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert not loop.use_battle_kernel(battle)
     monkeypatch.setenv("FP3O_KERNELS", "0")
     assert not loop.use_battle_kernel(battle)
 

@@ -82,7 +82,9 @@ def _take_batch(size: int, batched: Any, values: Array, indices: Array) -> tuple
 
 def opponents_at(battle: Battle, indices: Int[Array, " u"]) -> Int[Array, " u"]:
     """Indices among all units from those within the other side; any for `NO_TARGET`."""
-    return jnp.maximum(indices, 0) + first_opponents(battle)
+    unit = jnp.maximum(indices, 0) + first_opponents(battle)
+    # Healers have indices within their own side, which may be larger than the other one.
+    return jnp.minimum(unit, battle.num_units - 1)
 
 
 def first_opponents(battle: Battle) -> np.ndarray:

@@ -5,7 +5,8 @@ program simulates one battle, whose state stays in registers over all loops.
 
 The kernel has no rules of its own: it computes `simulate_loop`, traced for the same battle with
 dead units added, because kernels work on blocks whose sizes are powers of two. Constants of the
-battle are passed as one array. Without a GPU, kernels are interpreted.
+battle are passed as one array. Without a GPU, kernels are interpreted. The kernel has no derivative
+(`FP3O_KERNELS=0` switches it off).
 """
 
 import math
@@ -23,7 +24,7 @@ from jaxtyping import Array, Float
 from fp3o.envs.smac.simulator.battle import Battle
 from fp3o.envs.smac.simulator.geometry import traced_for_kernel
 from fp3o.envs.smac.simulator.loop import simulate_loop
-from fp3o.envs.smac.simulator.state import LOOPS_PER_STEP, Orders, Units
+from fp3o.envs.smac.simulator.state import Orders, Units
 from fp3o.envs.smac.simulator.stats import UnitStats
 
 PADDED_UNITS = 16
@@ -40,7 +41,10 @@ CHANGED = tuple(name for name in Units._fields if name not in UNCHANGED)
 
 
 class PaddedBattle(Battle):
-    """A battle with additional units, which are dead and have no statistics."""
+    """A battle with additional units: dead, last, with statistics of 0.
+
+    What `simulate_loop` asks for is padded, where the kernel can simulate the battle.
+    """
 
     @cached_property
     def _battle(self) -> Battle:
@@ -83,14 +87,14 @@ class PaddedBattle(Battle):
 def has_kernel(battle: Battle) -> bool:
     """Whether the kernel can simulate a battle.
 
-    It has no tables, so the ground is a rectangle and teams are fixed. All units attack one target:
-    there are no lances, explosions or healers, nor units that fly.
+    It looks nothing up by position or type, so the ground is a rectangle and teams are fixed. All
+    units attack one target: there are no lances, explosions or healers, nor units that fly.
     """
     if battle.map.teams is not None or battle.num_units > PADDED_UNITS:
         return False
-    types, terrain = battle.type_stats, battle.terrain
+    types = battle.type_stats
     special = types.lance.any() or types.blast.any() or battle.heals
-    flat = terrain.rectangle is not None and terrain.routes is None
+    flat = battle.terrain.rectangle is not None
     return flat and not special and battle.attackable is None
 
 
@@ -102,23 +106,23 @@ def simulate_in_kernel(
     changed = [getattr(units, name) for name in CHANGED]
     arrays = [*changed, units.answer, *orders]
     loop = _traced_loop(padded, [array.dtype for array in (*arrays, noise)])
-    table, constants = _as_table(loop.consts)
+    packed, constants = _packed(loop.consts)
 
     def kernel(*refs: Any) -> None:
-        (*inputs, noise_ref, table_ref), outputs = refs[: -len(changed)], refs[-len(changed) :]
+        (*inputs, noise_ref, packed_ref), outputs = refs[: -len(changed)], refs[-len(changed) :]
         unit = jnp.arange(padded.num_units)
-        exists = unit < battle.num_units
-        values = [_load(ref, (unit,), exists) for ref in inputs]
-        found = [constant.read(table_ref) for constant in constants]
+        not_added = unit < battle.num_units
+        values = [_load(ref, (unit,), not_added) for ref in inputs]
+        of_battle = [constant.read(packed_ref) for constant in constants]
 
         def turn(t: Any, changing: list[Array]) -> list[Array]:
-            of_loop = _load(noise_ref, (jnp.full_like(unit, t), unit), exists)
-            inputs = (*changing, *values[len(changing) :], of_loop)
-            return eval_jaxpr(loop.jaxpr, found, *inputs)
+            of_loop = _load(noise_ref, (jnp.full_like(unit, t), unit), not_added)
+            fixed = values[len(changing) :]
+            return eval_jaxpr(loop.jaxpr, of_battle, *changing, *fixed, of_loop)
 
-        results = jax.lax.fori_loop(0, LOOPS_PER_STEP, turn, values[: len(changed)])
+        results = jax.lax.fori_loop(0, noise.shape[0], turn, values[: len(changed)])
         for ref, result in zip(outputs, results, strict=True):
-            triton.store(ref.at[(unit,)], result, mask=exists)
+            triton.store(ref.at[(unit,)], result, mask=not_added)
 
     on_gpu = jax.default_backend() == "gpu"
     warps = triton.CompilerParams(num_warps=WARPS, num_stages=1)
@@ -127,7 +131,7 @@ def simulate_in_kernel(
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in changed],
         interpret=not on_gpu,
         compiler_params=warps if on_gpu else None,
-    )(*arrays, noise, table)
+    )(*arrays, noise, packed)
     return units._replace(**dict(zip(CHANGED, results, strict=True)))
 
 
@@ -147,8 +151,8 @@ def _traced_loop(battle: Battle, dtypes: list[Any]) -> Any:
         return jax.make_jaxpr(loop)(*shapes)
 
 
-class TableEntry(NamedTuple):
-    """A constant in the table that is passed to the kernel."""
+class PackedConstant(NamedTuple):
+    """A constant in the array that is passed to the kernel."""
 
     offset: int
     shape: tuple[int, ...]
@@ -164,7 +168,7 @@ class TableEntry(NamedTuple):
         return value != 0 if self.dtype == bool else value.astype(self.dtype)
 
 
-def _as_table(constants: list[Any]) -> tuple[Float[Array, " c"], list[TableEntry]]:
+def _packed(constants: list[Any]) -> tuple[Float[Array, " c"], list[PackedConstant]]:
     """Constants one after another, equal ones once; integers of a battle are small."""
     offsets: dict[Any, int] = {}
     parts: list[np.ndarray] = []
@@ -174,7 +178,7 @@ def _as_table(constants: list[Any]) -> tuple[Float[Array, " c"], list[TableEntry
         if row.tobytes() not in offsets:
             offsets[row.tobytes()] = sum(part.size for part in parts)
             parts.append(row)
-        entries.append(TableEntry(offsets[row.tobytes()], constant.shape, constant.dtype))
+        entries.append(PackedConstant(offsets[row.tobytes()], constant.shape, constant.dtype))
     return jnp.asarray(np.concatenate(parts)), entries
 
 

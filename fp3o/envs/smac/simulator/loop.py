@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,8 @@ from fp3o.envs.smac.simulator.targeting import answer_calls, select_targets
 
 def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArray) -> Units:
     """Give the orders and simulate one environment step of eight game loops."""
-    noise = jax.random.uniform(key, (LOOPS_PER_STEP, battle.num_units), minval=-1.0, maxval=1.0)
+    shape = (LOOPS_PER_STEP, battle.num_units)
+    noise = jax.random.uniform(key, shape, jnp.float32, minval=-1.0, maxval=1.0)
     battle = battle.of(units)
     units = apply_orders(battle, units, orders)
     if use_battle_kernel(battle):
@@ -39,7 +41,9 @@ def simulate_step(battle: Battle, units: Units, orders: Orders, key: PRNGKeyArra
 
 def use_battle_kernel(battle: Battle) -> bool:
     """Whether the loops run in one kernel: on a GPU, for battles that the kernel can simulate."""
-    if jax.default_backend() != "gpu" or os.environ.get("FP3O_KERNELS", "1") == "0":
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    platform = getattr(device, "platform", device) or jax.default_backend()
+    if platform != "gpu" or os.environ.get("FP3O_KERNELS", "1") == "0":
         return False
     from fp3o.envs.smac.simulator.kernel import has_kernel
     from fp3o.envs.smac.simulator.kernel_check import battle_kernel_works
