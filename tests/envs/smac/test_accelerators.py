@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from smac_arena import attack_moves, facing
 
+from fp3o.envs.smac.env import smac_env
 from fp3o.envs.smac.simulator import collisions, geometry, loop, targeting
 from fp3o.envs.smac.simulator.battle import Battle, battle_on
 from fp3o.envs.smac.simulator.loop import simulate_step
 from fp3o.envs.smac.simulator.state import ATTACK, NO_TARGET, STOP, Orders, Units
+from fp3o.envs.vectorise import VmapEnv
 
 STEPS = 12
 TEAM = {"marine": 4, "medivac": 2}
@@ -54,3 +56,11 @@ def test_all_backends_simulate_the_same(name: str, monkeypatch: pytest.MonkeyPat
     for field, value in expected.items():
         if value is not None:
             np.testing.assert_allclose(found[field], value, rtol=1e-3, atol=1e-3, err_msg=field)
+
+
+def test_battles_run_in_double_precision() -> None:
+    with jax.enable_x64(True):
+        env = VmapEnv(smac_env("3m", "paper"), 2)
+        state, _ = jax.jit(env.reset)(jax.random.key(0))
+        _, now = jax.jit(env.step)(state, np.ones((2, 3, 1), np.int32))
+    assert np.isfinite(now.obs).all()
