@@ -20,7 +20,7 @@ TEAM = {"marine": 4, "medivac": 2}
 
 
 def heal_far_ally(fight: Battle) -> tuple[Units, Orders]:
-    """Healers are told to heal an ally whose index no enemy has; all others stand still."""
+    """Healers get an order to heal an ally whose index no enemy has; others stand still."""
     units, healers = fight.initial_units(), fight.stats.heal > 0
     kind = jnp.where(healers, ATTACK, STOP).astype(jnp.int32)
     target = jnp.where(healers, 3, NO_TARGET).astype(jnp.int32)
