@@ -15,6 +15,7 @@ from fp3o.envs.smac.simulator.loop import simulate_step
 from fp3o.envs.smac.simulator.state import ATTACK, NO_TARGET, STOP, Orders, Units
 from fp3o.envs.vectorise import VmapEnv
 
+BATTLES = ["5m_vs_6m", "1c3s5z", "healers", "more healers", "bane_vs_bane", "2c_vs_64zg"]
 STEPS = 12
 TEAM = {"marine": 4, "medivac": 2}
 
@@ -43,10 +44,7 @@ def battle_after_some_steps(name: str) -> Any:
     return jax.device_get(jax.jit(lambda: jax.lax.scan(step, units, keys)[0])()._asdict())
 
 
-MAPS = ["5m_vs_6m", "1c3s5z", "healers", "more healers", "bane_vs_bane", "2c_vs_64zg"]
-
-
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("name", BATTLES)
 def test_all_backends_simulate_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gathers instead of masks, columns instead of rows, two loops per turn."""
     expected = battle_after_some_steps(name)
