@@ -42,11 +42,8 @@ def pipeline_objectives(
     now: Float[Array, " n *b"],
     before: Float[Array, " n *b"],
     advantage: Float[Array, " n *b"],
-    alive: Float[Array, " n *b"],
     partner: Int[Array, " n"],
-) -> Float[Array, " n"]:
-    """⟨((r_i Π_{-{i,j}} h - 1) h_j) A^i⟩ with j = f⁻¹(i): objective per pipeline (Eq. 11)."""
-    axes = tuple(range(1, now.ndim))
+) -> Float[Array, " n *b"]:
+    """(r_i Π_{-{i,j}} h - 1) h_j A^i with j = f⁻¹(i), whose means are the objectives of Eq. 11."""
     others = before.sum(0) - before
-    objective = (jnp.exp(now + others) - jnp.exp(before[partner])) * advantage
-    return (alive * objective).sum(axes) / jnp.maximum(alive.sum(axes), 1.0)
+    return (jnp.exp(now + others) - jnp.exp(before[partner])) * advantage

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
+from fp3o.learning.collectives import average
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.returns import explained_variance, gae, standardise
 from fp3o.learning.setup import Learner, Setup
@@ -133,7 +134,7 @@ def _with_network_inputs(setup: Setup, trajectory: Trajectory) -> Trajectory:
 def _metrics(target: Array, value: Array, advantage: Array, alive: Array) -> dict[str, Array]:
     return {
         "explained_variance": explained_variance(target, value),
-        "value": value.mean(),
+        "value": average(value.mean()),
         "mean_abs_advantage": alive_mean(jnp.abs(advantage), alive),
     }
 

@@ -89,7 +89,7 @@ def _check_row(config: Config, spec: EnvSpec) -> None:
     for name in ("critic_input", "order", "split", "steps", "on_failed_condition"):
         _one_of(name, getattr(row, name), _choices(Algorithm, name))
     if row.blocks is not None and not 1 <= row.blocks <= spec.num_agents:
-        raise SettingError(f"blocks must be 1 to {spec.num_agents} (agents), got {row.blocks}")
+        raise SettingError(f"blocks of agents must be 1 to {spec.num_agents}, got {row.blocks}")
     if row.shadow and row.critic_always:
         raise SettingError(
             "shadow discards gated steps, including those of the critic: it cannot be combined "
@@ -110,6 +110,16 @@ def _check_minibatches(config: Config) -> None:
             f"{config.rollout} steps: {_divisors(config.rollout, config.sequence_steps)}"
         )
     sequences = config.num_envs * config.rollout // config.sequence_steps
+    if config.num_envs % config.blocks:
+        raise SettingError(
+            f"{config.blocks} blocks do not divide the {config.num_envs} environments: "
+            f"{_divisors(config.num_envs, config.blocks)}"
+        )
+    if (block := sequences // config.blocks) % config.minibatches and config.blocks > 1:
+        raise SettingError(
+            f"{config.minibatches} minibatches do not divide the {block} sequences of each of the "
+            f"{config.blocks} blocks of environments: {_divisors(block, config.minibatches)}"
+        )
     if sequences % config.minibatches:
         raise SettingError(
             f"{config.minibatches} minibatches do not divide the {sequences} sequences of "
@@ -119,7 +129,7 @@ def _check_minibatches(config: Config) -> None:
 
 
 def _check_counts(config: Config) -> None:
-    for name in ("num_envs", "rollout", "epochs", "minibatches", "sequence_length"):
+    for name in ("num_envs", "blocks", "rollout", "epochs", "minibatches", "sequence_length"):
         value = getattr(config, name)
         if value is not None and value < 1:
             raise SettingError(f"{name} must be at least 1, got {value}")

@@ -65,6 +65,10 @@ class Config:
 
     num_envs: int = 8
     """Number of parallel environments."""
+    blocks: int = 1
+    """Equal blocks of environments, each with separate random streams: the largest number of
+    devices or rollout processes that can share the environments of a seed. Results depend on the
+    number of blocks, never on how many devices share them."""
     rollout: int = 128
     """Steps per environment per iteration."""
     epochs: int = 5

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from fp3o.algorithms.schedules import Stage
 from fp3o.algorithms.surrogates import SURROGATES, ratio_of
+from fp3o.learning.collectives import total
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.returns import ValueNorm, huber
 from fp3o.learning.setup import Setup
@@ -90,6 +91,6 @@ def sample_weights(
         return (group[:, None] == group) * member
 
     head, component = same_group(sharing[-1]), same_group(components(sharing))
-    pooled = jnp.maximum(head @ counts.sum(1), 1.0)
+    pooled = jnp.maximum(head @ total(counts.sum(1)), 1.0)
     share = member * head.sum(1) / jnp.maximum(component.sum(1), 1.0)
     return counts * (share / pooled)[:, None]

@@ -5,6 +5,7 @@ from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms.fp3o import condition_gap, pipeline_objectives
 from fp3o.learning import statistics
+from fp3o.learning.collectives import total
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.setup import Setup
 from fp3o.learning.stage_data import Metrics, StageResult, coupling_weights, others_log_ratio
@@ -37,14 +38,21 @@ def stage_metrics(
         "ratio_quantiles": statistics.quantiles(ratio, alive),
         "others_ratio_quantiles": statistics.quantiles(jnp.exp(others), alive),
         "effective_sample_size": statistics.effective_sample_size(after.sum(0)),
-        "condition_new": (alive * ratio * jnp.exp(others) * advantage).sum(),
-        "condition_old": (alive * ratio * advantage).sum(),
-        "condition_gap": condition_gap(after, others, advantage, alive),
-        "constraint_gap": condition_gap(before, others, advantage, alive),
-        "pipeline_objective": pipeline_objectives(after, before, advantage, alive, partner),
+        "pipeline_objective": statistics.alive_mean(
+            pipeline_objectives(after, before, advantage, partner), alive
+        ),
+        **total(
+            {
+                "condition_new": (alive * ratio * jnp.exp(others) * advantage).sum(),
+                "condition_old": (alive * ratio * advantage).sum(),
+                "condition_gap": condition_gap(after, others, advantage, alive),
+                "constraint_gap": condition_gap(before, others, advantage, alive),
+            }
+        ),
     }
 
 
 def _clip_fraction(ratio: Array, alive: Array, hparams: Hyperparameters) -> Float[Array, ""]:
     outside = (jnp.abs(ratio - 1.0) > hparams.clip_range).astype(ratio.dtype)
-    return (outside * alive).sum() / jnp.maximum(alive.sum(), 1.0)
+    count, number = total(((outside * alive).sum(), alive.sum()))
+    return count / jnp.maximum(number, 1.0)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fp3o.learning.collectives import average, total
 from fp3o.networks.backend import scan_unroll
 from fp3o.types import Scalar
 
@@ -76,10 +77,11 @@ def target_moments(
     """Moments of targets, pooled over the members of each critic's group."""
     axes = tuple(range(1, x.ndim))
     belongs = (jnp.arange(num_critics)[:, None] == group) * member
-    total = belongs.sum(1)
-    pooled = lambda y: belongs @ y.mean(axes) / jnp.maximum(total, 1.0)  # noqa: E731
-    rate = jnp.where(total > 0, _NORM_RATE, 0.0)
-    return TargetMoments(pooled(x), pooled(jnp.square(x)), rate)
+    members = belongs.sum(1)
+    pooled = lambda y: belongs @ y / jnp.maximum(members, 1.0)  # noqa: E731
+    rate = jnp.where(members > 0, _NORM_RATE, 0.0)
+    means = average((x.mean(axes), jnp.square(x).mean(axes)))
+    return TargetMoments(*map(pooled, means), rate)
 
 
 def gae(delta: Float[Array, " t *b"], decay: Float[Array, " t *b"]) -> Float[Array, " t *b"]:
@@ -102,9 +104,11 @@ def standardise(
 ) -> Float[Array, " n *b"]:
     """(A - mean) / (std + 1e-5), per agent over the steps at which it is alive."""
     axes = tuple(range(1, advantage.ndim))
-    count = jnp.maximum(alive.sum(axes, keepdims=True), 1.0)
-    mean = (advantage * alive).sum(axes, keepdims=True) / count
-    variance = (jnp.square(advantage - mean) * alive).sum(axes, keepdims=True) / count
+    over = lambda x: (x * alive).sum(axes, keepdims=True)  # noqa: E731
+    count, sums = total((alive.sum(axes, keepdims=True), over(advantage)))
+    count = jnp.maximum(count, 1.0)
+    mean = sums / count
+    variance = total(over(jnp.square(advantage - mean))) / count
     return (advantage - mean) / (jnp.sqrt(variance) + 1e-5)
 
 
@@ -112,7 +116,11 @@ def explained_variance(
     target: Float[Array, " n *b"], value: Float[Array, " n *b"]
 ) -> Float[Array, ""]:
     """1 - var(target - value) / var(target): 1 is a perfect critic, 0 a constant one."""
-    return 1.0 - (target - value).var() / jnp.maximum(target.var(), 1e-8)
+    return 1.0 - _variance(target - value) / jnp.maximum(_variance(target), 1e-8)
+
+
+def _variance(x: Float[Array, "*b"]) -> Float[Array, ""]:
+    return average(jnp.square(x - average(x.mean())).mean())
 
 
 def huber(error: Float[Array, "*b"], delta: Scalar) -> Float[Array, "*b"]:

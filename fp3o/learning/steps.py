@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from fp3o.algorithms.schedules import Stage
+from fp3o.learning.collectives import block_keys, total
 from fp3o.learning.losses import actor_loss, critic_loss, sample_weights
 from fp3o.learning.optim import StepSize, adam_step
 from fp3o.learning.returns import TargetMoments, target_moments
@@ -15,13 +16,22 @@ from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics, StageData, StageInputs
 
 
-def shuffle_sequences(data: StageData, key: PRNGKeyArray, count: int) -> Int[Array, "m c"]:
-    """Random partition of the sequences into minibatches; all agents of a step stay together."""
+def shuffle_sequences(
+    data: StageData, key: PRNGKeyArray, count: int, blocks: int = 1
+) -> Int[Array, "m c"]:
+    """Random partition of the sequences into minibatches; all agents of a step stay together.
+
+    Blocks of environments are shuffled separately, and a minibatch has equal shares of all.
+    """
     num_sequences = data.batch.actor_hidden.shape[1]
     if count == 1:
         return jnp.arange(num_sequences)[None]
     # One sort of random bits; jax.random.permutation sorts several times to rule out ties.
-    return jnp.argsort(jax.random.bits(key, (num_sequences,))).reshape(count, -1)
+    keys = block_keys(key, blocks)
+    size = num_sequences // len(keys)
+    order = jax.vmap(lambda key: jnp.argsort(jax.random.bits(key, (size,))))(keys)
+    order += size * jnp.arange(len(keys))[:, None]
+    return order.reshape(len(keys), count, -1).swapaxes(0, 1).reshape(count, -1)
 
 
 class Minibatch(NamedTuple):
@@ -85,8 +95,10 @@ def actor_step(
 ) -> tuple[Learner, Metrics]:
     """Update the policies of the stage's agents, unless the gate is closed."""
     stage, hparams = inputs.stage, inputs.hparams
-    loss, grads = jax.value_and_grad(actor_loss)(
-        learner.actor, setup, inputs, minibatch.data, minibatch.actor_weight
+    loss, grads = total(
+        jax.value_and_grad(actor_loss)(
+            learner.actor, setup, inputs, minibatch.data, minibatch.actor_weight
+        )
     )
     updated = updated_agents(setup, stage)
     if setup.row.critic_always:  # the step is taken even if the gate is closed
@@ -111,8 +123,10 @@ def critic_step(
     """Update the value normaliser once with the targets (D9), then the critics."""
     stage, hparams = inputs.stage, inputs.hparams
     value_norm = learner.value_norm.add(minibatch.target_moments)
-    loss, grads = jax.value_and_grad(critic_loss)(
-        learner.critic, setup, inputs, value_norm, minibatch.data.batch, minibatch.critic_weight
+    loss, grads = total(
+        jax.value_and_grad(critic_loss)(
+            learner.critic, setup, inputs, value_norm, minibatch.data.batch, minibatch.critic_weight
+        )
     )
     params, adam, grad_norm = adam_step(
         setup.critic_layout,

@@ -21,6 +21,7 @@ from fp3o.learning.batch import (
     merge_samples,
     standardise_advantages,
 )
+from fp3o.learning.collectives import block_keys, maxima, total
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.metrics import stage_metrics
 from fp3o.learning.optim import PackedParams, update_where
@@ -62,7 +63,7 @@ def policy_iteration(
     row = setup.row
     order_key, split_key, pair_key, shuffle_key = jax.random.split(key, 4)
     if row.split == "random":
-        split = random_split(split_key, data.batch.advantage)
+        split = split_by_block(setup, split_key, data.batch.advantage)
         data = data._replace(batch=data.batch._replace(advantage=split))
     batch = data.batch
     stages = SCHEDULES[row.schedule](order_key, data.score, setup.config.epochs, row)
@@ -83,11 +84,21 @@ def policy_iteration(
 
     first = StageCarry(learner, jnp.zeros_like(batch.log_prob))
     last, log = jax.lax.scan(stage_body, first, (stages, keys))
-    log |= {"replay_error": jnp.abs(replay).max()} | _iteration_metrics(setup, log)
+    log |= {"replay_error": maxima(jnp.abs(replay).max())} | _iteration_metrics(setup, log)
     # An agent that was dead for the whole rollout has no data: momentum must not move it either.
     keep = log["condition_holds"] if row.on_failed_condition == "revert" else True
     log |= {"largest_log_ratio": jnp.where(keep, jnp.abs(last.log_ratio).max(), 0.0)}
-    return revert_frozen(setup, learner, last.learner, batch.alive.any(1) & keep), log
+    has_data = total(batch.alive.sum(1)) > 0
+    return revert_frozen(setup, learner, last.learner, has_data & keep), log
+
+
+def split_by_block(
+    setup: Setup, key: PRNGKeyArray, advantage: Float[Array, "n r"]
+) -> Float[Array, "n r"]:
+    """Random split of the advantages, drawn for every block of environments."""
+    keys = block_keys(key, setup.config.blocks)
+    by_block = advantage.reshape(len(advantage), len(keys), -1)
+    return jax.vmap(random_split, (0, 1), 1)(keys, by_block).reshape(advantage.shape)
 
 
 def _iteration_metrics(setup: Setup, log: Metrics) -> Metrics:
@@ -132,7 +143,7 @@ def run_stage(
 ) -> tuple[Learner, Metrics]:
     """Prepare the data of the stage's agents, evaluate the gate, and run the epochs."""
     team, log_ratio = data.batch, start.log_ratio
-    gap = condition_gap(log_ratio, others_log_ratio(log_ratio), team.advantage, team.alive)
+    gap = total_gap(log_ratio, others_log_ratio(log_ratio), team)
     batch = team if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], team)
     others = coupling_weights(stage.coupling, log_ratio)
     if setup.row.correct_advantages:
@@ -203,14 +214,22 @@ def constraint_holds(setup: Setup, learner: Learner, inputs: StageInputs) -> Boo
     team = inputs.team
     _, log_ratio = evaluate_policy(setup, learner.actor, team)
     others = others_log_ratio(log_ratio)
-    return condition_gap(inputs.log_ratio, others, team.advantage, team.alive) >= -TOLERANCE
+    return total_gap(inputs.log_ratio, others, team) >= -TOLERANCE
+
+
+def total_gap(
+    own: Float[Array, "n r"], others: Float[Array, "n r"], team: Batch
+) -> Float[Array, ""]:
+    """The gap of FP3O's condition over all environments."""
+    return total(condition_gap(own, others, team.advantage, team.alive))
 
 
 def one_epoch(
     setup: Setup, inputs: StageInputs, gate: Bool[Array, ""], key: PRNGKeyArray, learner: Learner
 ) -> tuple[Learner, Metrics]:
     """One pass over shuffled minibatches (and additional passes of the critic, if configured)."""
-    minibatches: Any = shuffle_sequences(inputs.data, key, setup.config.minibatches)
+    config = setup.config
+    minibatches: Any = shuffle_sequences(inputs.data, key, config.minibatches, config.blocks)
     select = partial(select_minibatch, setup, inputs)
     if on_gpu():  # all at once: fewer kernels; on a CPU, slicing the result costs more
         minibatches, select = jax.vmap(select)(minibatches), lambda minibatch: minibatch

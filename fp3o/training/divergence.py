@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fp3o.errors import NonFiniteError
+from fp3o.learning.collectives import maxima
 from fp3o.learning.config import Hyperparameters
 from fp3o.learning.setup import Learner, Setup
 from fp3o.types import LARGEST_NUMBER, Trajectory
@@ -66,7 +67,7 @@ def magnitudes(
     output, _ = setup.critic(learner.critic)(inputs, swap(critic_hidden), start)
     value = learner.value_norm.denormalise(output[..., 0], setup.critic_of_agent)
     found = {**learner._asdict(), **numbers, "value": value, "reward": trajectory.reward}
-    return jnp.stack([largest(found[name]) for name in {**CHECKED, **DATA}])
+    return maxima(jnp.stack([largest(found[name]) for name in {**CHECKED, **DATA}]))
 
 
 def largest(tree: Any) -> Array:

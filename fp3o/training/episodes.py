@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from fp3o.learning.collectives import total
 from fp3o.learning.stage_data import Metrics
 from fp3o.spec import EnvSpec
 
@@ -61,14 +62,15 @@ def rollout_metrics(
 
     The means are NaN if no episode ended.
     """
-    ended, number = finished.ended, finished.ended.sum()
-    mean = lambda x: jnp.where(number > 0, (x * ended).sum() / jnp.maximum(number, 1), jnp.nan)  # noqa: E731
-    return {
-        "episodes": number,
-        "episode_return": mean(finished.team_return) / spec.reward_sum_over,
-        "episode_length": mean(finished.length),
-        **{
-            f"episode_{name}": mean(episode_metrics[..., i])
-            for i, name in enumerate(spec.episode_metrics)
-        },
+    ended = finished.ended
+    summed = {"episode_return": finished.team_return, "episode_length": finished.length}
+    summed |= {
+        f"episode_{name}": episode_metrics[..., i] for i, name in enumerate(spec.episode_metrics)
     }
+    sums = {name: (x * ended).sum() for name, x in summed.items()}
+    number, sums = total((ended.sum(), sums))
+    mean = {
+        name: jnp.where(number > 0, x / jnp.maximum(number, 1), jnp.nan) for name, x in sums.items()
+    }
+    mean["episode_return"] /= spec.reward_sum_over
+    return {"episodes": number, **mean}

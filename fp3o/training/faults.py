@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from fp3o.errors import EnvError, NonFiniteError
+from fp3o.learning.collectives import gather, num_shares, share_index
 from fp3o.networks.backend import materialised
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import LARGEST_NUMBER, TimeStep, Trajectory
@@ -16,6 +17,9 @@ NUMBERS = ("reward", "observation", "critic input", "final critic input")
 """Quantities whose numbers are checked, by the first number of a fault."""
 NO_CHOICE = len(NUMBERS)
 """First number of a fault: a living agent without an available choice."""
+
+LARGEST_INDEX = 2**31 - 1
+"""Stands for no fault where faults are put in order."""
 
 Flags = Bool[Array, "_ e n"]
 """Steps, environments and agents at fault; an array may have the last steps only."""
@@ -29,7 +33,18 @@ def first_fault(trajectory: Trajectory, spec: EnvSpec) -> Int[Array, " 4"]:
     faults = {kind: bad_numbers(x) for kind, x in enumerate(checked)}
     if isinstance(spec.actions, Discrete):
         faults[NO_CHOICE] = no_choice(spec, trajectory.action_mask, trajectory.alive)
-    return _first([*faults], [*faults.values()])
+    return _first_of_shares(_first([*faults], [*faults.values()]), trajectory.alive.shape[1])
+
+
+def _first_of_shares(fault: Int[Array, " 4"], num_envs: int) -> Int[Array, " 4"]:
+    """The first fault on any of the devices that share the environments."""
+    if num_shares() == 1:
+        return fault
+    kind, step, env, agent = fault
+    here = jnp.stack([kind, step, share_index() * num_envs + env, agent])
+    found = gather(jnp.where(step < 0, LARGEST_INDEX, here)[None])
+    first = found[jnp.lexsort(found.T[::-1])[0]]
+    return jnp.where(first[1] == LARGEST_INDEX, -1, first)
 
 
 def step_fault(

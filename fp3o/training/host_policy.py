@@ -43,7 +43,7 @@ class HostPolicy:
         self._arrays = jax.jit(over_seeds(self._numpy_arrays))
         # Rollouts have time as the first axis.
         self._log_prob = jax.jit(over_seeds(self._log_probs, (0, 1, 1, 1), 1))
-        self._noise: dict[int, Callable[[Array], Array]] = {}
+        self._noise: dict[tuple[int, int], Callable[[Array], Array]] = {}
         self._in_numpy: dict[int, NumPyDecisions] = {}
 
     def fold(self, params: Any) -> tuple[Array, ...]:
@@ -65,15 +65,15 @@ class HostPolicy:
         """Log-probabilities `(t, *s, e, n)` of a rollout's actions."""
         return np.asarray(self._log_prob(folded, output, action, mask))
 
-    def sample_noise(self, keys: Array, num_envs: int) -> np.ndarray:
+    def sample_noise(self, keys: Array, num_envs: int, blocks: int = 1) -> np.ndarray:
         """Noise of all steps of keys `(*s, t)` at once, step first: `(t, *s, e, n, a)`."""
-        if num_envs not in self._noise:
-            sample = lambda key: sample_noise(self.setup, key, num_envs).swapaxes(0, 1)  # noqa: E731
+        if (num_envs, blocks) not in self._noise:
+            sample = lambda key: sample_noise(self.setup, key, num_envs, blocks).swapaxes(0, 1)  # noqa: E731
             steps = jax.vmap(sample)
-            self._noise[num_envs] = jax.jit(
+            self._noise[num_envs, blocks] = jax.jit(
                 jax.vmap(steps, out_axes=1) if self.num_seeds else steps
             )
-        return np.asarray(self._noise[num_envs](_to_cpu(keys)))
+        return np.asarray(self._noise[num_envs, blocks](_to_cpu(keys)))
 
     def _uses_numpy(self, num_envs: int) -> bool:
         spec = self.setup.network_spec("actor")

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from fp3o.envs.api import VecEnv
 from fp3o.learning.batch import bootstraps
+from fp3o.learning.collectives import block_keys
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import Actor
@@ -62,20 +63,23 @@ def decide(
     actor: Actor,
     timestep: TimeStep,
     hidden_state: Float[Array, "e n h"],
-    key: PRNGKeyArray | None,
+    noise: Float[Array, "n e a"] | None,
 ) -> Decision:
-    """Sample the actions of all agents; without a key, take the most likely ones."""
-    noise = None if key is None else sample_noise(setup, key, timestep.obs.shape[0])
+    """Sample the actions of all agents; without noise, take the most likely ones."""
     inputs = ActorInputs(timestep.obs, timestep.action_mask, timestep.episode_start, hidden_state)
     return choose_actions(setup, actor, inputs, noise)
 
 
-def sample_noise(setup: Setup, key: PRNGKeyArray, num_envs: int) -> Float[Array, "n e a"]:
-    """Sample the noise of one decision of the team in every environment."""
+def sample_noise(
+    setup: Setup, key: PRNGKeyArray, num_envs: int, blocks: int = 1
+) -> Float[Array, "n e a"]:
+    """Sample the noise of one decision of the team in every environment, block by block."""
     actions = setup.spec.actions
     distribution = Categorical if isinstance(actions, Discrete) else Gaussian
-    shape = (setup.spec.num_agents, num_envs, num_outputs(actions))
-    return distribution.noise(key, shape, float)
+    keys = block_keys(key, blocks)
+    shape = (setup.spec.num_agents, num_envs // len(keys), num_outputs(actions))
+    noise = jax.vmap(lambda key: distribution.noise(key, shape, float), out_axes=1)(keys)
+    return noise.reshape(shape[0], num_envs, shape[2])
 
 
 def choose_actions(
@@ -102,7 +106,8 @@ def collect_rollout(
 
     def step(state: RolloutState, key: Array) -> tuple[RolloutState, Trajectory]:
         now, hidden_state = state.timestep, state.actor_hidden
-        decision = decide(setup, actor, now, hidden_state, key)
+        noise = sample_noise(setup, key, len(now.obs), setup.config.blocks)
+        decision = decide(setup, actor, now, hidden_state, noise)
         env_state, after = env.step(state.env_state, decision.action)
         new = state._replace(
             env_state=env_state, timestep=after, actor_hidden=decision.hidden_state
@@ -201,7 +206,8 @@ def _evaluation_step(
     """One step of all environments: their state and the evaluation, before and after it."""
     (state, (first, fault)), (number, key) = before, step
     now = state.timestep
-    decision = decide(setup, actor, now, state.actor_hidden, key)
+    noise = None if key is None else sample_noise(setup, key, len(now.obs))
+    decision = decide(setup, actor, now, state.actor_hidden, noise)
     env_state, after = env.step(state.env_state, decision.action)
     ended = after.terminated | after.truncated
     stats, finished = count_step(state.episode_stats, (after.reward, ended))
