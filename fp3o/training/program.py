@@ -1,6 +1,6 @@
 """One training iteration as one compiled program, for one seed or several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
+from fp3o.training.mesh import ENVS, SEEDS, STEPS, DeviceGrid
 from fp3o.training.rollout import (
     Evaluation,
     RolloutState,
@@ -41,6 +42,10 @@ class TrainState(NamedTuple):
     learner: Learner
     rollout: RolloutState
     key: PRNGKeyArray
+
+
+STATE = TrainState(SEEDS, ENVS, SEEDS)  # pyright: ignore[reportArgumentType]
+"""How a `TrainState` is divided among devices."""
 
 
 def train_iteration(
@@ -96,9 +101,18 @@ class Program:
     With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds; see `seeds`
     for how they run. Without it there is no such axis and no overhead. A host environment steps all
     seeds in one batch of `num_seeds * config.num_envs` environments.
+
+    With `devices`, which may belong to several processes, they share the seeds and the blocks of
+    environments; see `mesh`. Without it the program runs on one device.
     """
 
-    def __init__(self, env: VecEnv, config: Config, num_seeds: int | None = None):
+    def __init__(
+        self,
+        env: VecEnv,
+        config: Config,
+        num_seeds: int | None = None,
+        devices: Sequence[jax.Device] | None = None,
+    ):
         self.on_host = not env.jittable
         if self.on_host:
             disable_async_dispatch()
@@ -110,13 +124,17 @@ class Program:
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
+        self.grid = devices and DeviceGrid.make(devices, num_seeds, config.blocks)
         batched = jax.vmap if num_seeds else lambda function: function
         self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
         self._split_keys = jax.jit(batched(partial(split_keys, self.setup)))
-        self._iterate = self._compiled(partial(train_iteration, self.setup, env), (0, 0))
+        iterate = partial(train_iteration, self.setup, env)
+        self._iterate = self._compiled(iterate, (0, 0), (STATE, SEEDS), (STATE, SEEDS))
         self._host = HostRollout(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so seeds are their second axis.
-        self._update = self._compiled(partial(update_learner, self.setup), (0, 0, 1, 0, 0))
+        update = partial(update_learner, self.setup)
+        parts = (SEEDS, SEEDS, STEPS, ENVS, SEEDS), (SEEDS, ENVS, SEEDS)
+        self._update = self._compiled(update, (0, 0, 1, 0, 0), *parts)
         self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., Evaluation]] = {}
         self._seed = 0  # for messages
 
@@ -134,14 +152,26 @@ class Program:
         learner = stack(*map(self.setup.init, seeds))
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
         if not self.on_host:
-            return TrainState(learner, self._reset(reset_key), key)
+            return self.place(TrainState(learner, self._reset(reset_key), key))
         rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
         # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)
         env_state, now = self.env.reset(reset_key)
         if not self.num_seeds:  # otherwise checked before it is divided among the seeds
             require_shapes(self.setup.spec, self.env.num_envs, now, "reset")
-        return TrainState(learner, RolloutState(env_state, now, *rest), key)
+        return self.place(TrainState(learner, RolloutState(env_state, now, *rest), key))
+
+    def place(self, state: TrainState) -> TrainState:
+        """The same state, distributed among the devices."""
+        if self.grid is None:
+            return state
+        rollout = state.rollout if self.on_host else self.grid.put(state.rollout, ENVS)
+        learner, key = self.grid.put((state.learner, state.key), SEEDS)
+        return TrainState(learner, rollout, key)
+
+    def fetch(self, tree: Any) -> Any:
+        """Arrays on the host; with several processes, all of them have to call this."""
+        return self.grid.fetch(tree) if self.grid else jax.device_get(tree)
 
     def iterate(
         self, state: TrainState, hparams: Hyperparameters | None = None
@@ -154,6 +184,8 @@ class Program:
         hparams = self.hyperparameters() if hparams is None else hparams
         run = self._iterate_on_host if self.on_host else self._iterate
         state, metrics = run(state, hparams)
+        if self.grid and self.grid.spans_processes:
+            metrics = self.grid.fetch(metrics)
         refuse_fault(metrics.pop("fault"), self.setup.spec.name, self._seed)
         refuse_divergence(metrics.pop("magnitudes"), hparams, self.setup, self._seed)
         return state, metrics
@@ -178,8 +210,10 @@ class Program:
                 num_steps=num_steps,
                 deterministic=deterministic,
             )
-            self._evaluate[options] = self._compiled(evaluate, (0, 0))
+            self._evaluate[options] = self._compiled(evaluate, (0, 0), (SEEDS, SEEDS), SEEDS)
         episodes, fault = self._evaluate[options](params, keys)
+        if self.grid:
+            episodes, fault = self.grid.fetch((episodes, fault))
         refuse_fault(fault, self.setup.spec.name, self._seed, "evaluation")
         return episodes
 
@@ -197,8 +231,16 @@ class Program:
         else:
             self._iterate = self._iterate.lower(state, self.hyperparameters()).compile()
 
-    def _compiled(self, function: Callable[..., Any], axes: tuple[int, ...]) -> Any:
-        """The function of all seeds, which are these axes of its arguments."""
+    def _compiled(
+        self, function: Callable[..., Any], axes: tuple[int, ...], in_parts: Any, out_parts: Any
+    ) -> Any:
+        """The function of all seeds, which are these axes of its arguments.
+
+        The parts say how arguments and results are divided if several devices share the work.
+        """
+        if self.grid:
+            each = jax.vmap(function, axes) if self.num_seeds else function
+            return self.grid.compiled(each, in_parts, out_parts)
         samples = self.setup.config.num_envs * self.setup.config.rollout
         return over_seeds(function, self.num_seeds, axes, samples)
 
