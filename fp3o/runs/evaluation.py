@@ -36,13 +36,16 @@ LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def make_program(config: RunConfig) -> Program:
-    """The program that trains and evaluates all seeds of a run; its environment is checked."""
+def make_program(config: RunConfig, devices: Sequence[jax.Device] | None = None) -> Program:
+    """The program that trains and evaluates all seeds of a run; its environment is checked.
+
+    With `devices`, they share the work.
+    """
     enable_compilation_cache()
     seeds = config.seeds if config.seeds > 1 else None
     env = make_envs(config, config.learner.num_envs)
     require_interface(env)
-    return Program(env, config.learner, seeds)
+    return Program(env, config.learner, seeds, devices)
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:

@@ -1,15 +1,20 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.loggers import check_loggers
-from fp3o.runs.progress import Display, DisplayStyle, make_display
+from fp3o.runs.placement import ONE_DEVICE, Placement
+from fp3o.runs.processes import agree, from_leader, is_leader
+from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import set_aside
 from fp3o.runs.run import Run
@@ -43,14 +48,18 @@ def train(
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
-            `config` to name code to import.
+            `config` to name code to import, and `devices=4`, the number of devices that share the
+            seeds and the `blocks` of environments.
     """
     disable_async_dispatch()  # before anything uses the CPU
+    placement = Placement(overrides.pop("devices", None))
+    placement.prepare()
     trust = overrides.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
     resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
-    return start_run(resolved, out, make_display(progress), loggers)
+    options = make_display(progress), loggers
+    return start_run(resolved, out, *options, placement=placement)
 
 
 def resume(
@@ -60,21 +69,26 @@ def resume(
     restart: bool = False,
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
-    trust: bool = False,
+    **options: Any,
 ) -> Run:
     """Resume a run exactly from its latest checkpoint; `steps` may be increased.
 
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    A custom task, network, sharing or algorithm that the run names is imported only if you `trust`
-    it, unless this process has registered it.
+    Options are `trust` and `devices`. A custom task, network, sharing or algorithm that the run
+    names is imported only if you `trust` it, unless this process has registered it. Any number of
+    `devices` that fits the run's seeds and blocks can continue it.
     """
+    trust, placement = options.pop("trust", False), Placement(options.pop("devices", None))
+    placement.prepare()
+    if options:
+        raise TypeError(f"resume() got an unexpected option {[*options][0]!r}")
     require_trust_in_run(path, trust)
     display = make_display(progress)
     if restart:
         set_aside(RunDirectory(path), display)
-    return replace(continue_run(path, display, loggers, steps), trust=trust)
+    return replace(continue_run(path, display, loggers, steps, placement=placement), trust=trust)
 
 
 def make_config(
@@ -105,15 +119,25 @@ def start_run(
     display: Display,
     loggers: Sequence[str],
     with_report: bool = True,
+    placement: Placement = ONE_DEVICE,
 ) -> Run:
     """Start a run in a new directory, train it, and write its report."""
     check_loggers(loggers)
-    directory = RunDirectory(out if out is not None else _free_path(config))
-    directory.create()
-    with directory.writing():
+    devices = placement.choose(config)
+    directory = RunDirectory(out if out is not None else free_path(config))
+
+    def create() -> dict[str, Any]:
+        directory.create()
+        writing.enter_context(directory.writing())
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
-        run = _finish(Trainer(config, directory, display, loggers), with_report)
+        return {"path": str(directory.path)}
+
+    with ExitStack() as writing:
+        path = from_leader(create)["path"]
+        if not is_leader():
+            return _follow(config, path, devices)
+        run = _finish(Trainer(config, directory, display, loggers, devices), with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
 
@@ -123,26 +147,43 @@ def continue_run(
     loggers: Sequence[str],
     steps: int | float | None = None,
     with_report: bool = True,
+    placement: Placement = ONE_DEVICE,
 ) -> Run:
     """Continue a run from its latest checkpoint, and write its report."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
-    config = RunConfig().with_settings(directory.read_settings()).check()
-    directory.lock()
-    with directory.writing():
+
+    def read() -> dict[str, Any]:
+        config = RunConfig().with_settings(directory.read_settings()).check()
+        directory.lock()
+        writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        total = config.iterations * config.steps_per_iteration
-        if (done := _finished_steps(directory)) != total:
-            trainer = Trainer(config, directory, display, loggers)
-            done = max(done, trainer.step)
-            if total < done:
-                raise SettingError(f"{path} has already done {done} steps, more than {total}")
-            if trainer.iteration < config.iterations:
-                trainer.note_resumption()
-            return _finish(trainer, with_report)
-        return _with_report(Run.load(path), display, with_report)
+        return {"settings": config.settings, "done": _finished_steps(directory), "path": str(path)}
+
+    with ExitStack() as writing:
+        found = from_leader(read)
+        config, done = RunConfig().with_settings(found["settings"]), found["done"]
+        devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
+        if not is_leader():
+            return _follow(config, found["path"], devices if done != total else ())
+        if done == total:
+            return _with_report(Run.load(path), display, with_report)
+        trainer = Trainer(config, directory, display, loggers, devices)
+        if total < (done := max(done, trainer.step)):
+            raise SettingError(f"{path} has already done {done} steps, more than {total}")
+        if trainer.iteration < config.iterations:
+            trainer.note_resumption()
+        return _finish(trainer, with_report)
+
+
+def _follow(config: RunConfig, path: str, devices: Sequence[jax.Device] | None) -> Run:
+    """Train along with the leader, if there are devices; returns the run that it has written."""
+    if devices:
+        Trainer(config, None, QuietDisplay(), (), devices).run()
+    agree(True)  # waits until the leader has written everything
+    return Run.load(path)
 
 
 def _finished_steps(directory: RunDirectory) -> int:
@@ -164,8 +205,10 @@ EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated agai
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:
     """Train to the end or until a stop signal; write the report of a finished run."""
-    finished, run = trainer.run(), Run.load(trainer.directory.path)
-    return _with_report(run, trainer.display, finished and with_report)
+    finished, run = trainer.run(), Run.load(trainer.path)
+    run = _with_report(run, trainer.display, finished and with_report)
+    agree(True)  # the other processes may read the run now
+    return run
 
 
 def _with_report(run: Run, display: Display, wanted: bool) -> Run:
@@ -175,7 +218,7 @@ def _with_report(run: Run, display: Display, wanted: bool) -> Run:
     return run
 
 
-def _free_path(config: RunConfig) -> Path:
+def free_path(config: RunConfig) -> Path:
     """`runs/task-algorithm-sharing-1`, or the first number that is free."""
     settings = config.settings
     sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"

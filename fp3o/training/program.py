@@ -141,9 +141,9 @@ class Program:
     def hyperparameters(self) -> Hyperparameters:
         """The configured hyperparameters, for every seed."""
         hparams = self.setup.config.hyperparameters.as_arrays()
-        if not self.num_seeds:
-            return hparams
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
+        if self.num_seeds:
+            hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
+        return self.grid.put(hparams, SEEDS) if self.grid else hparams
 
     def init(self, seed: int = 0) -> TrainState:
         """Initial training state; the seeds are `seed, seed + 1, ...`."""
@@ -211,6 +211,8 @@ class Program:
                 deterministic=deterministic,
             )
             self._evaluate[options] = self._compiled(evaluate, (0, 0), (SEEDS, SEEDS), SEEDS)
+        if self.grid:
+            params, keys = self.grid.put((self.fetch(params), keys), SEEDS)
         episodes, fault = self._evaluate[options](params, keys)
         if self.grid:
             episodes, fault = self.grid.fetch((episodes, fault))

@@ -1,0 +1,89 @@
+"""Starting the processes of a run, here or on Ray, and watching them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fp3o.cli.placement import PlacementOptions
+from fp3o.runs.progress import Display
+from fp3o.runs.supervisor import (
+    local_processes,
+    process_command,
+    run_exists,
+    signals_of_group,
+    supervise,
+)
+
+STARTING = (
+    "processes", "process-id", "coordinator", "on", "address", "cpus", "gpus", "retries", "out",
+)  # fmt: skip
+"""Options that the processes of a run do not get from the command that starts them."""
+
+RETRIES = 3
+"""Times that failed processes are started again, unless the user says otherwise."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command whose processes are started and watched."""
+
+    command: str
+    """`train`, or `resume` of a run that exists."""
+    arguments: Sequence[str]
+    path: str
+    """The run directory."""
+    options: PlacementOptions
+    resume_arguments: Sequence[str]
+    """Options of `resume`, with which the run continues after a failure."""
+
+    def processes(self, count: int, address: str, path: str) -> list[list[str]]:
+        """The arguments of each of several processes that work on a directory."""
+        if self.command == "train" and not run_exists(path):
+            arguments = ["train", *without_options(self.arguments, STARTING), "--out", path]
+        else:
+            arguments = ["resume", path, *self.resume_arguments]
+        if count == 1:
+            return [arguments]
+        joined = ["--coordinator", address, "--processes", str(count), "--process-id"]
+        return [[*arguments, *joined, str(number)] for number in range(count)]
+
+
+def launch(work: Launch, display: Display, parts: tuple[int, int]) -> int:
+    """Start the processes of a run and see it to the end; returns the exit status.
+
+    `parts` are the run's seeds and blocks, which devices can share.
+    """
+    options = work.options
+    retries = RETRIES if options.retries is None else options.retries
+    count = options.processes or 1
+
+    def commands(attempt: int, address: str) -> list[list[str]]:
+        return [process_command(each) for each in work.processes(count, address, work.path)]
+
+    with signals_of_group():
+        return supervise(local_processes(commands), retries, display)
+
+
+def without_options(arguments: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The arguments without some options and their values."""
+    kept, skip = [], False
+    flags = {f"--{form}" for name in names for form in (name, name.replace("-", "_"))}
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if skip or name in flags:
+            skip = not skip and not equals
+        else:
+            kept.append(argument)
+    return kept
+
+
+def resume_arguments(options: Any) -> list[str]:
+    """Arguments of `resume` that continue a run as these options of `train` or `resume` say.
+
+    What the run names was named by the command that started it, so it may be imported.
+    """
+    arguments = ["--trust", "--loggers", *(options.loggers or ("none",))]
+    arguments += ["--quiet"] * options.quiet
+    if options.placement.devices:
+        arguments += ["--devices", str(options.placement.devices)]
+    return arguments
