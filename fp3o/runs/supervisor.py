@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from fp3o.errors import UserError, printable
 from fp3o.runs.progress import Display
@@ -35,6 +35,7 @@ class ProcessesError(UserError, RuntimeError):
     """Processes of a run that failed more often than they are started again."""
 
 
+@runtime_checkable
 class Member(Protocol):
     """One of the processes of a run."""
 

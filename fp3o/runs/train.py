@@ -83,7 +83,7 @@ def resume(
     trust, placement = options.pop("trust", False), Placement(options.pop("devices", None))
     placement.prepare()
     if options:
-        raise TypeError(f"resume() got an unexpected option {[*options][0]!r}")
+        raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
     require_trust_in_run(path, trust)
     display = make_display(progress)
     if restart:
