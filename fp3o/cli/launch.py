@@ -1,10 +1,14 @@
 """Starting the processes of a run, here or on Ray, and watching them."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from fp3o.cli.placement import PlacementOptions
+from fp3o.cli.placement import PlacementOptions, member_status
+from fp3o.imports import search_in
+from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.progress import Display
 from fp3o.runs.supervisor import (
     local_processes,
@@ -56,12 +60,48 @@ def launch(work: Launch, display: Display, parts: tuple[int, int]) -> int:
     options = work.options
     retries = RETRIES if options.retries is None else options.retries
     count = options.processes or 1
+    if options.on == "ray":
+        return _launch_on_ray(work, display, parts, retries)
 
     def commands(attempt: int, address: str) -> list[list[str]]:
         return [process_command(each) for each in work.processes(count, address, work.path)]
 
     with signals_of_group():
         return supervise(local_processes(commands), retries, display)
+
+
+def _launch_on_ray(
+    work: Launch, display: Display, seeds_and_blocks: tuple[int, int], retries: int
+) -> int:
+    from fp3o.experiments.framework.ray_processes import RayProcesses
+
+    options = work.options
+    processes = RayProcesses(
+        run_arguments,
+        work.processes,
+        Path(work.path).resolve(),
+        options.processes or 1,
+        options.devices or 1,
+        seeds_and_blocks,
+        {"CPU": options.cpus, **({"GPU": options.gpus} if options.gpus else {})},
+        display,
+    )
+    processes.connect(options.address)
+    try:
+        return supervise(processes.start, retries, display)
+    finally:
+        processes.close()
+
+
+def run_arguments(arguments: Sequence[str]) -> int:
+    """Run `train` or `resume` in this process, as one of several; returns the exit status."""
+    from fp3o.cli.runs import resume_status
+    from fp3o.cli.train import train_status
+
+    enable_compilation_cache()
+    search_in(os.getcwd())
+    command = {"train": train_status, "resume": resume_status}[arguments[0]]
+    return member_status(lambda: command(arguments[1:])[1])
 
 
 def without_options(arguments: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -77,10 +77,8 @@ class PlacementOptions:
         return placement
 
 
-def member_status(options: PlacementOptions, work: Callable[[], int]) -> int:
+def member_status(work: Callable[[], int]) -> int:
     """Exit status of the work of one of several processes, whatever happens in it."""
-    if not options.is_member:
-        return work()
     from fp3o.runs.supervisor import LOST
 
     try:

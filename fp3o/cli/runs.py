@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich import box
@@ -49,21 +49,18 @@ def resume_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
         return where, _launch_resume(options)
 
     def work_here() -> int:
-        from fp3o.runs.train import resume
+        from fp3o.runs.progress import make_display
+        from fp3o.runs.train import continue_run, prepare_resume
 
-        where.to_work()
-        run = resume(
-            options.run,
-            steps=options.steps,
-            restart=options.restart,
-            progress="quiet" if options.quiet else "auto",
-            loggers=options.loggers,
-            trust=options.trust,
-            devices=where.devices,
+        placement = where.to_work()
+        display = make_display("quiet" if options.quiet else "auto")
+        prepare_resume(options.run, options.restart, options.trust, display)
+        run = continue_run(
+            options.run, display, options.loggers, options.steps, placement=placement
         )
-        return conclude(run, options.quiet)
+        return conclude(run and replace(run, trust=options.trust), options.quiet)
 
-    return where, member_status(where, work_here)
+    return where, member_status(work_here) if where.is_member else work_here()
 
 
 def _launch_resume(options: ResumeOptions) -> int:

@@ -44,7 +44,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
         run = start_run(found, options.out, display, options.loggers, placement=placement)
         return conclude(run, options.quiet)
 
-    return where, member_status(where, work_here)
+    return where, member_status(work_here) if where.is_member else work_here()
 
 
 def read_train_options(argv: Sequence[str]) -> "tuple[TrainOptions, RunConfig]":
@@ -93,9 +93,8 @@ def fold_env_options(arguments: list[str]) -> list[str]:
 
 def conclude(run: Any, quiet: bool) -> int:
     """Print the result of a finished run and its paths; returns the exit status."""
-    from fp3o.runs.processes import is_leader
-
-    quiet = quiet or not is_leader()
+    if run is None:  # another process has its files
+        return 0
     if not run.finished:
         return 130
     if quiet:

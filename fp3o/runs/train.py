@@ -10,7 +10,7 @@ import jax
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
-from fp3o.runs.directory import DamagedRunError, RunDirectory
+from fp3o.runs.directory import DamagedRunError, RunDirectory, RunError
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
@@ -59,7 +59,7 @@ def train(
         task = register_env(task).name
     resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
     options = make_display(progress), loggers
-    return start_run(resolved, out, *options, placement=placement)
+    return _run_of_leader(start_run(resolved, out, *options, placement=placement), out)
 
 
 def resume(
@@ -84,11 +84,22 @@ def resume(
     placement.prepare()
     if options:
         raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
-    require_trust_in_run(path, trust)
     display = make_display(progress)
-    if restart:
-        set_aside(RunDirectory(path), display)
-    return replace(continue_run(path, display, loggers, steps, placement=placement), trust=trust)
+    prepare_resume(path, restart, trust, display)
+    run = continue_run(path, display, loggers, steps, placement=placement)
+    return replace(_run_of_leader(run, path), trust=trust)
+
+
+def prepare_resume(path: str | Path, restart: bool, trust: bool, display: Display) -> None:
+    """Refuse to import code that is not trusted; put the old files aside if it starts over."""
+
+    def prepare() -> dict[str, Any]:
+        require_trust_in_run(path, trust)
+        if restart:
+            set_aside(RunDirectory(path), display)
+        return {}
+
+    from_leader(prepare)
 
 
 def make_config(
@@ -120,8 +131,11 @@ def start_run(
     loggers: Sequence[str],
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
-) -> Run:
-    """Start a run in a new directory, train it, and write its report."""
+) -> Run | None:
+    """Start a run in a new directory, train it, and write its report.
+
+    None in a process that trains along with the one that has the files.
+    """
     check_loggers(loggers)
     devices = placement.choose(config)
     directory = RunDirectory(out if out is not None else free_path(config))
@@ -131,12 +145,12 @@ def start_run(
         writing.enter_context(directory.writing())
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
-        return {"path": str(directory.path)}
+        return {}
 
     with ExitStack() as writing:
-        path = from_leader(create)["path"]
+        from_leader(create)
         if not is_leader():
-            return _follow(config, path, devices)
+            return _follow(config, devices)
         run = _finish(Trainer(config, directory, display, loggers, devices), with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
@@ -148,8 +162,8 @@ def continue_run(
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
-) -> Run:
-    """Continue a run from its latest checkpoint, and write its report."""
+) -> Run | None:
+    """Continue a run from its latest checkpoint, and write its report; None as in `start_run`."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
@@ -160,14 +174,14 @@ def continue_run(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        return {"settings": config.settings, "done": _finished_steps(directory), "path": str(path)}
+        return {"settings": config.settings, "done": _finished_steps(directory)}
 
     with ExitStack() as writing:
         found = from_leader(read)
         config, done = RunConfig().with_settings(found["settings"]), found["done"]
         devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
         if not is_leader():
-            return _follow(config, found["path"], devices if done != total else ())
+            return _follow(config, devices if done != total else ())
         if done == total:
             return _with_report(Run.load(path), display, with_report)
         trainer = Trainer(config, directory, display, loggers, devices)
@@ -178,12 +192,18 @@ def continue_run(
         return _finish(trainer, with_report)
 
 
-def _follow(config: RunConfig, path: str, devices: Sequence[jax.Device] | None) -> Run:
-    """Train along with the leader, if there are devices; returns the run that it has written."""
+def _follow(config: RunConfig, devices: Sequence[jax.Device] | None) -> None:
+    """Train along with the leader, if there are devices, until it has written everything."""
     if devices:
         Trainer(config, None, QuietDisplay(), (), devices).run()
-    agree(True)  # waits until the leader has written everything
-    return Run.load(path)
+    agree(True)
+
+
+def _run_of_leader(run: Run | None, path: str | Path | None) -> Run:
+    """The run, in other processes than the leader as far as they see its files."""
+    if run is None and path is None:
+        raise RunError("the first process has chosen a directory for the run: name it with out=")
+    return run or Run.load(Path(path or ""))
 
 
 def _finished_steps(directory: RunDirectory) -> int:

@@ -14,7 +14,8 @@ from fp3o.runs.placement import Placement
 from fp3o.runs.run_config import RunConfig
 
 SETTINGS: dict[str, Any] = {
-    "algorithm": "mappo", "num_envs": 4, "rollout": 10, "hidden": [8], "epochs": 1, "blocks": 4, "steps": 240,
+    "algorithm": "mappo", "num_envs": 4, "rollout": 10, "hidden": [8], "epochs": 1, "blocks": 4,
+    "steps": 240,
     "eval_every": 3, "eval_episodes": 4, "final_episodes": 4, "progress": "quiet", "loggers": (),
 }  # fmt: skip
 """Six iterations."""

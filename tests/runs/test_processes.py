@@ -1,6 +1,7 @@
 """Runs of several processes on this machine, one of which may be killed."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,11 +17,11 @@ from fp3o.cli.main import main
 from fp3o.runs.progress import QuietDisplay
 from fp3o.runs.supervisor import LOST, ProcessesError, supervise
 
-COMMAND = (
+COMMAND = shlex.split(
     "train probe/credit --algorithm mappo --num-envs 4 --rollout 10 --hidden 8 --epochs 1 "
     "--blocks 4 --steps 2400 --eval-every 20 --eval-episodes 4 --final-episodes 4 --save-every 0 "
     "--loggers none --quiet"
-).split()
+)
 """Sixty iterations, with a checkpoint after each."""
 
 
