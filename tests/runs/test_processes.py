@@ -1,5 +1,6 @@
 """Runs of several processes on this machine, one of which may be killed."""
 
+import json
 import os
 import shlex
 import signal
@@ -150,3 +151,23 @@ def test_options_that_do_not_fit(
 ) -> None:
     assert main(["train", "probe/credit", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_on_ray_survives_its_node(undisturbed: Path, tmp_path: Path) -> None:
+    """Two nodes with a process each; one is killed, both processes go on the other."""
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    script = Path(__file__).parents[1] / "support" / "ray_run.py"
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    environment.pop("JAX_NUM_CPU_DEVICES", None)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "run"), *COMMAND[1:], "--devices", "2"],
+        capture_output=True, text=True, timeout=600, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = (x for x in done.stdout.splitlines() if x.startswith('{"finished"'))
+    output = json.loads(line)
+    assert output["finished"] and output["alive"] == 1
+    assert any("has failed" in line for line in output["lines"])
+    lines = [(path / "metrics.jsonl").read_bytes() for path in (undisturbed, tmp_path / "run")]
+    assert lines[0] == lines[1]
