@@ -14,7 +14,6 @@ from leased_cells import (
     ReplayRecord,
     checkpoint_key,
     decode,
-    worker_of,
 )
 
 if TYPE_CHECKING:
@@ -44,14 +43,13 @@ class Laws:
         self.decided: dict[str, tuple[bool, bool]] = {}
         """Wrong segments: whether they were drawn for a replay, and whether they were accepted."""
         self.decisions: dict[str, Decisions] = {}
+        self._complete: set[str] = set()
         self.committed = 0
         self.rejections = 0
 
     def all_accepted(self) -> bool:
         """Whether every cell has an accepted result."""
-        segments = self._schedule.setting.protocol.segments
-        complete = sum(len(x.accepted) == segments for x in self.decisions.values())
-        return complete == len(self._schedule.cells)
+        return len(self._complete) == len(self._schedule.cells)
 
     def written(self, process: str, key: str, before: bytes, after: bytes) -> None:
         """Check a write that the store has done."""
@@ -79,6 +77,8 @@ class Laws:
         self._require("twice", new.rejected[: len(old.rejected)] == old.rejected)
         self.decisions[cell] = new
         protocol = self._schedule.setting.protocol
+        if len(new.accepted) == protocol.segments:
+            self._complete.add(cell)
         for index, segment in enumerate(new.accepted):
             stored = self._schedule.store.content(checkpoint_key(segment)).decode()
             self._require("usable", stored == segment.digest)
@@ -146,5 +146,5 @@ class Laws:
 
     def wrong_workers_left(self) -> int:
         """Dishonest workers that have not been excluded."""
-        keys = {EXCLUDED + worker_of(name) for name in self._schedule.dishonest}
-        return len(keys - {*self._schedule.store.objects})
+        store = self._schedule.store
+        return sum(EXCLUDED + name not in store for name in self._schedule.dishonest)

@@ -86,7 +86,7 @@ class Owner:
 
     def _write(self, key: str, content: bytes) -> Steps:
         """Write if nobody else has; otherwise the next look shows what there is."""
-        condition = self._protocol.condition(self._tags.get(key, ABSENT))
+        condition = self._protocol.condition(key, self._tags.get(key, ABSENT))
         return (yield Put(key, content, condition)).status is Status.DONE
 
     def _review(self, cell: str) -> Steps:

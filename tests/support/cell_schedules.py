@@ -6,7 +6,6 @@ One `Schedule` is one simulated experiment. What it must never do is in `cell_la
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -280,7 +279,7 @@ class Schedule:
     def _apply(self, process: Process, request: Request) -> Reply:
         """The store does what was asked, unless the key of the worker has been revoked."""
         name = worker_of(process.name)
-        if EXCLUDED + name in self.store.objects:
+        if EXCLUDED + name in self.store:
             return Reply(Status.FORBIDDEN)
         if isinstance(request, Put) and request.key.startswith(CHECKPOINTS):
             if name in self.broken and self.rng.random() < self.setting.faults.damaged:
@@ -294,7 +293,21 @@ class Schedule:
         return reply
 
 
-def run_schedules(setting: Setting, seeds: range, each: Callable[[Schedule], None]) -> None:
-    """Run one schedule per seed."""
-    for seed in seeds:
-        each(Schedule(setting, seed).run())
+def draw_setting(seed: int, protocol: Protocol) -> Setting:
+    """Random numbers of cells and workers, and random frequencies of all faults."""
+    rng = random.Random(f"setting {seed}")
+    mean = protocol.iterations * Times.iteration
+    faults = Faults(
+        crash_every=mean * 2 ** rng.uniform(2, 6),
+        repair=mean * rng.uniform(0.1, 1),
+        stall_every=mean * 2 ** rng.uniform(1, 5),
+        stall=protocol.lease * rng.uniform(0.5, 3),
+        lost=rng.choice([0.0, 0.01, 0.04]),
+        wrong=rng.uniform(0.1, 1),
+    )
+    kinds = rng.choice([("cpu",), ("cpu", "gpu")])
+    many = rng.randint(0, 2), rng.randint(0, 1)
+    return Setting(
+        protocol, faults=faults, cells=rng.randint(1, 4), kinds=kinds,
+        dishonest=many[0], broken=many[1], owners=rng.randint(1, 2),
+    )  # fmt: skip

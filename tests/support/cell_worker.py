@@ -152,7 +152,7 @@ class Worker:
         """A lease on a free record; None if somebody else was faster."""
         new = self._protocol.claimed(record, self.name, self.kind, self._wall())
         sent = self._clock()
-        reply = yield from self._send(Put(key, encode(new), self._protocol.condition(tag)))
+        reply = yield from self._send(Put(key, encode(new), self._protocol.condition(key, tag)))
         received = self._clock()
         if reply.status is Status.UNKNOWN:
             reply = yield from self._send(Get(key))
@@ -175,10 +175,10 @@ class Worker:
                 yield from self._read_again()
             lease = self._held()
             new = change(lease.record)
-            if new is None or new == lease.record:
+            if new is None or new is lease.record:
                 return new is not None
             sent = self._clock()
-            condition = self._protocol.condition(lease.tag)
+            condition = self._protocol.condition(lease.key, lease.tag)
             reply = yield from self._send(Put(lease.key, encode(new), condition))
             if reply.status is Status.DONE:
                 until = self._protocol.trusted_until(sent, self._clock())
@@ -207,6 +207,8 @@ class Worker:
             yield from self._update(lambda x: self._protocol.changed(x, self._wall()))
 
     def _release(self) -> Steps:
+        """Give the lease back; the request may be done long before the reply, if there is one."""
+        self.lease = replace(self._held(), until=0.0)
         yield from self._update(lambda x: self._protocol.changed(x, self._wall(), holder=""))
 
     def _train(self) -> Steps:

@@ -124,9 +124,9 @@ class Lease:
 class Protocol:
     """Sizes, times (seconds) and rules."""
 
-    segments: int = 6
+    segments: int = 5
     """Segments per cell."""
-    iterations: int = 100
+    iterations: int = 60
     """Iterations per segment."""
     portion: int = 10
     """Iterations between two looks at the clock."""
@@ -134,7 +134,7 @@ class Protocol:
     margin: float = 0.01
     """Largest relative error of the speed of a clock."""
     renewal: float = 45.0
-    poll: float = 20.0
+    poll: float = 30.0
     """Seconds between two looks at the store of a worker without work, and of the owner."""
     replayed: float = 0.25
     """Share of segments that another worker computes again."""
@@ -153,7 +153,7 @@ class Protocol:
         """When a lease may end, by the holder's clock: others saw the write no earlier than sent."""
         return sent + self.lease * (1 - self.margin)
 
-    def condition(self, tag: str) -> str | None:
+    def condition(self, key: str, tag: str) -> str | None:
         """The condition of a write to a record that was read with this tag."""
         return tag
 

@@ -32,7 +32,7 @@ class Put(NamedTuple):
 
 
 class List(NamedTuple):
-    """The keys that begin with a prefix, and their tags."""
+    """The keys of a folder (`name/`), and their tags."""
 
     prefix: str
 
@@ -63,25 +63,30 @@ class ObjectStore:
     """Objects by key; every request is atomic, and readers see the last write."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, tuple[bytes, str]] = {}
+        self._folders: dict[str, dict[str, tuple[bytes, str]]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._folder(key)
 
     def content(self, key: str) -> bytes:
         """The content of an object; empty if there is none."""
-        return self.objects.get(key, (b"", ABSENT))[0]
+        return self._folder(key).get(key, (b"", ABSENT))[0]
+
+    def _folder(self, key: str) -> dict[str, tuple[bytes, str]]:
+        return self._folders.setdefault(key[: key.index("/") + 1], {})
 
     def apply(self, request: Request) -> Reply:
         """Do what a request asks for."""
         if isinstance(request, List):
-            found = ((key, tag) for key, (_, tag) in self.objects.items())
-            return Reply(
-                Status.DONE, listing=tuple(x for x in found if x[0].startswith(request.prefix))
-            )
-        content, tag = self.objects.get(request.key, (b"", ABSENT))
+            folder = self._folder(request.prefix)
+            return Reply(Status.DONE, listing=tuple((key, x[1]) for key, x in folder.items()))
+        folder = self._folder(request.key)
+        content, tag = folder.get(request.key, (b"", ABSENT))
         if isinstance(request, Put):
             if request.condition not in (None, tag):
                 return Reply(Status.CONFLICT)
             tag = hashlib.md5(request.content, usedforsecurity=False).hexdigest()
-            self.objects[request.key] = request.content, tag
+            folder[request.key] = request.content, tag
             return Reply(Status.DONE, tag=tag)
         if tag == ABSENT:
             return Reply(Status.MISSING)
