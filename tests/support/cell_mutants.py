@@ -105,6 +105,9 @@ class UncheckedUploads(Protocol):
         return True
 
 
+PROBABILITY = "probability"
+"""Not a law of single schedules: wrong segments are found as often as stated."""
+
 MUTANTS: dict[type[Protocol], str] = {
     WithoutFencing: "fence",
     UnconditionalCommits: "fence",
@@ -114,11 +117,11 @@ MUTANTS: dict[type[Protocol], str] = {
     FromTheReply: "exclusive",
     NeverLapses: "lost",
     StartsOver: "back",
-    WithoutReplays: "probability",
-    KnownDraw: "probability",
+    WithoutReplays: PROBABILITY,
+    KnownDraw: PROBABILITY,
     BelievesTheReplay: "blamed",
     BelievesTheAuthor: "found",
     AnyMachine: "blamed",
     UncheckedUploads: "usable",
 }
-"""Each with a law that it breaks; `probability` is tested over many schedules."""
+"""Each with what it breaks, one of `cell_laws.LAWS` or the probability."""

@@ -37,6 +37,7 @@ class Verdict(Enum):
     RIGHT = "it may be accepted"
     WRONG = "it must be rejected"
     OPEN = "a replay has to come first"
+    UNREAD = "its checkpoint could not be looked at: nothing may build on it yet"
 
 
 class Owner:
@@ -118,9 +119,9 @@ class Owner:
             if verdict is Verdict.WRONG and not waiting:
                 rejected = (*before.rejected, record.segments[index])
                 return Decisions(tuple(accepted), rejected)
-            waiting = waiting or verdict is not Verdict.RIGHT
-            if verdict is Verdict.WRONG:
+            if verdict in (Verdict.WRONG, Verdict.UNREAD):
                 break
+            waiting = waiting or verdict is Verdict.OPEN
             if not waiting:
                 accepted.append(record.segments[index])
         return replace(before, accepted=tuple(accepted))
@@ -130,7 +131,7 @@ class Owner:
         claim, start = record.segments[index], start_of(cell, record.segments, index)
         stored = yield from self._is_stored(claim)
         if stored is None:
-            return Verdict.OPEN
+            return Verdict.UNREAD
         if not stored:
             yield from self._exclude([claim.worker])
             return Verdict.WRONG

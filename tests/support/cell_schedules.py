@@ -25,8 +25,11 @@ class Times:
 
     iteration: float = 3.6
     prepare: float = 16.0
-    checkpoint: float = 0.05
+    """Compiling, after every start of a segment on another worker."""
+    checkpoint: float = 0.015
+    """Writing a checkpoint."""
     upload_bytes: float = 1.8e6
+    """A checkpoint, and the metrics of a segment."""
     bandwidth: float = 1.0e6
     latency: float = 0.1
     timeout: float = 30.0
@@ -72,7 +75,7 @@ class Setting:
     broken: int = 1
     """Workers whose uploads may be damaged, of the last kind."""
     owners: int = 2
-    longest: float = 30.0
+    longest: float = 60.0
     """End of a schedule, as a multiple of the time that one worker needs for everything."""
 
 
@@ -196,7 +199,7 @@ class Schedule:
             process.reply(seconds, self._digest(process, request))
         else:
             self._send(process, request)
-        if not process.name.startswith(OWNER):
+        if seconds and not process.name.startswith(OWNER):
             self.work.seconds[type(request).__name__] += seconds
 
     def _compute(self, process: Process, request: Compute, seconds: float) -> None:
@@ -246,7 +249,7 @@ class Schedule:
             back = limit
         elif fault < 3:  # a server error, before or after the write
             there = there if rng.random() < 0.5 else None
-            limit = back = transfer + 1.0
+            limit = back = transfer + times.latency
         elif fault < 4:  # sent again on the way, much later
             again = there + rng.uniform(0, 4 * lease)
             self.events.after(again, lambda: self._apply(process, request))
@@ -274,7 +277,8 @@ class Schedule:
             process.reply(limit, Reply(Status.UNKNOWN))
         if not process.name.startswith(OWNER):
             waited = there + back if answered and there is not None else limit
-            self.work.seconds["Transfer" if limit > 60 else "Request"] += waited
+            transfer = limit > self.setting.times.timeout
+            self.work.seconds["Transfer" if transfer else "Request"] += waited
 
     def _apply(self, process: Process, request: Request) -> Reply:
         """The store does what was asked, unless the key of the worker has been revoked."""

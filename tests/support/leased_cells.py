@@ -18,7 +18,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 CELLS, REPLAYS, DECISIONS, EXCLUDED = "cells/", "replays/", "decisions/", "excluded/"
@@ -80,7 +80,7 @@ Record = TypeVar("Record", CellRecord, ReplayRecord, Decisions)
 
 def encode(record: CellRecord | ReplayRecord | Decisions) -> bytes:
     """A record as JSON."""
-    return json.dumps(asdict(record)).encode()
+    return json.dumps(vars(record)).encode()
 
 
 def decode(kind: type[Record], content: bytes) -> Record:
