@@ -35,7 +35,7 @@ def run_all(protocol: Protocol, seeds: Iterable[int]) -> Iterator[Schedule]:
     """Two schedules per seed: with random and with harsh conditions."""
     for seed in seeds:
         yield Schedule(draw_setting(seed, protocol), seed).run()
-        if seed % 5 == 0 or type(protocol) is not Protocol:
+        if seed % 9 == 0 or type(protocol) is not Protocol:
             yield Schedule(replace(HARSH, protocol=protocol), seed).run()
 
 
@@ -64,13 +64,13 @@ def check_laws(seeds: range) -> None:
 
 def test_laws() -> None:
     """200 schedules: random numbers of cells, workers and owners, random faults of all kinds."""
-    check_laws(range(170))
+    check_laws(range(180))
 
 
 @pytest.mark.slow
 def test_laws_of_many_schedules() -> None:
-    """3,600 others."""
-    check_laws(range(1000, 4000))
+    """3,334 others."""
+    check_laws(range(900, 3900))
 
 
 @pytest.mark.parametrize("mutant", [x for x in MUTANTS if MUTANTS[x] != PROBABILITY])
@@ -87,7 +87,7 @@ def test_mistakes_break_laws(mutant: type[Protocol]) -> None:
 @pytest.mark.parametrize("mutant", [x for x in MUTANTS if MUTANTS[x] == PROBABILITY])
 def test_mistakes_change_the_probability(mutant: type[Protocol]) -> None:
     """Without replays, or with replays that workers can predict, wrong segments are not found."""
-    setting, seeds = replace(LIARS, protocol=mutant()), range(40)
+    setting, seeds = replace(LIARS, protocol=mutant()), range(25)
     draws = draws_of(Schedule(setting, seed).run() for seed in seeds)
     assert draws[True] == 0 and not is_likely(draws, Protocol().replayed)
     assert is_likely(draws_of(Schedule(LIARS, seed).run() for seed in seeds), Protocol().replayed)
@@ -102,7 +102,7 @@ def test_nothing_is_wasted_if_nothing_fails() -> None:
     assert work.trained == work.useful == setting.cells * protocol.segments * protocol.iterations
     assert work.leases == setting.cells
     accepted = [
-        protocol.selected(cell, index, segment.digest)
+        schedule.setting.protocol.selected(cell, index, segment.digest)
         for cell, decisions in schedule.laws.decisions.items()
         for index, segment in enumerate(decisions.accepted)
     ]

@@ -1,4 +1,4 @@
-"""Laws of the protocol of `leased_cells.py`, checked at every write and at the end of a schedule."""
+"""Laws of the protocol of `leased_cells.py`, checked at every write and at the end."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -98,15 +98,14 @@ class Laws:
         kept = new.segments[: len(old.segments)] == old.segments
         self._require("fence", kept or process.startswith("owner"))
         self._leased(process, key, old, new)
-        if added := len(new.segments) - len(old.segments):
-            schedule = self._schedule
-            if added > 0:
-                self.committed += added
-                iterations = added * schedule.setting.protocol.iterations
-                schedule.open[process] -= iterations
-                if schedule.processes[process].killed:  # its work had been counted as lost
-                    schedule.work.lost -= iterations
-                    schedule.open[process] += iterations
+        added = len(new.segments) - len(old.segments)
+        if added > 0:
+            self.committed += added
+            iterations = added * self._schedule.setting.protocol.iterations
+            if self._schedule.processes[process].killed:  # its work had been counted as lost
+                self._schedule.work.lost -= iterations
+            else:
+                self._schedule.open[process] -= iterations
         self._begins_with_accepted(key.removeprefix(CELLS))
 
     def _begins_with_accepted(self, cell: str) -> None:
@@ -143,8 +142,3 @@ class Laws:
             assert work.trained == work.useful + work.rejected + work.lost + work.duplicate
         most = (work.leases + self.rejections) * protocol.iterations
         self._require("bounded", work.lost + work.duplicate <= most)
-
-    def wrong_workers_left(self) -> int:
-        """Dishonest workers that have not been excluded."""
-        store = self._schedule.store
-        return sum(EXCLUDED + name not in store for name in self._schedule.dishonest)

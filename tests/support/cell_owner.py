@@ -101,9 +101,7 @@ class Owner:
             return True
         for index, segment in enumerate(record.segments):
             if segment in before.rejected:
-                cut = self._protocol.changed(
-                    record, self._wall(), segments=record.segments[:index]
-                )
+                cut = self._protocol.changed(record, self._wall(), segments=record.segments[:index])
                 yield from self._write(CELLS + cell, encode(cut))
                 return False
         after = yield from self._decide(cell, record, before)

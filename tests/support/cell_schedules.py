@@ -5,8 +5,8 @@ One `Schedule` is one simulated experiment. What it must never do is in `cell_la
 
 import hashlib
 import random
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cell_laws import Laws
@@ -63,9 +63,9 @@ NO_FAULTS = Faults(1e12, 0.0, 1e12, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 class Setting:
     """Who takes part, and under which conditions."""
 
-    protocol: Protocol = Protocol()
-    times: Times = Times()
-    faults: Faults = Faults()
+    protocol: Protocol = field(default_factory=Protocol)
+    times: Times = field(default_factory=Times)
+    faults: Faults = field(default_factory=Faults)
     cells: int = 4
     kinds: tuple[str, ...] = ("arm", "gpu")
     honest: int = 3
@@ -94,14 +94,18 @@ class Work:
     """Committed, then cut off with a rejected segment."""
     replayed: int = 0
     leases: int = 0
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class Schedule:
     """One simulated experiment with random faults."""
 
     def __init__(self, setting: Setting, seed: int):
-        self.setting, self.rng = setting, random.Random(seed)
+        self.rng = random.Random(seed)
+        if setting.protocol.secret:
+            protocol = replace(setting.protocol, secret=self.rng.randbytes(16))
+            setting = replace(setting, protocol=protocol)
+        self.setting = setting
         self.events, self.store, self.work = Events(), ObjectStore(), Work()
         self.workers: dict[str, Worker] = {}
         self.processes: dict[str, Process] = {}
@@ -223,13 +227,13 @@ class Schedule:
 
     def _digest(self, process: Process, request: Finish) -> str:
         """The digest of a checkpoint: right, or one that nobody else would compute."""
-        right = hashlib.sha256(f"{request.start} {request.index} {request.kind}".encode())
+        right = hashlib.sha256(f"{request.start} {request.number} {request.kind}".encode())
         wrong = worker_of(process.name) in self.dishonest
         if wrong and self.rng.random() < self.setting.faults.wrong:
             lie = hashlib.sha256(f"{self.rng.random()}".encode()).hexdigest()
             # A clever one cheats only where it expects no replay. It does not know the secret.
-            guess = Protocol(secret=b"", replayed=self.setting.protocol.replayed)
-            if request.replay or not guess.selected(request.cell, request.index, lie):
+            guess = Protocol(secret=b"", replayed=min(0.5, self.setting.protocol.replayed))
+            if request.replay or not guess.selected(request.cell, request.number, lie):
                 self.laws.lies.add(lie)
                 return lie
         return right.hexdigest()
@@ -285,9 +289,9 @@ class Schedule:
         name = worker_of(process.name)
         if EXCLUDED + name in self.store:
             return Reply(Status.FORBIDDEN)
-        if isinstance(request, Put) and request.key.startswith(CHECKPOINTS):
-            if name in self.broken and self.rng.random() < self.setting.faults.damaged:
-                request = request._replace(content=b"damaged")
+        uploads = isinstance(request, Put) and request.key.startswith(CHECKPOINTS)
+        if uploads and name in self.broken and self.rng.random() < self.setting.faults.damaged:
+            request = request._replace(content=b"damaged")
         if not isinstance(request, Put):
             return self.store.apply(request)
         before = self.store.content(request.key)

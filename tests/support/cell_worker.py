@@ -52,7 +52,7 @@ class Finish(NamedTuple):
     """Write the checkpoint at the end of a segment; the answer is its digest."""
 
     cell: str
-    index: int
+    number: int
     start: str
     kind: str
     replay: bool

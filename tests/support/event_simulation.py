@@ -18,10 +18,10 @@ class Events:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._queue: list[tuple[float, int, Callable[[], Any]]] = []
         self._order = itertools.count()
 
-    def after(self, seconds: float, call: Callable[[], None]) -> None:
+    def after(self, seconds: float, call: Callable[[], Any]) -> None:
         """Call a function so many seconds from now."""
         heapq.heappush(self._queue, (self.now + seconds, next(self._order), call))
 

@@ -1,17 +1,17 @@
 """Cells of an experiment that travel through an object store: records and rules.
 
-| key                         | content                                           | written by         |
-|-----------------------------|---------------------------------------------------|--------------------|
-| `cells/NAME`                | lease and committed segments (`CellRecord`)       | workers, the owner |
-| `checkpoints/WORKER/DIGEST` | a checkpoint, under its own SHA-256               | this worker, once  |
-| `replays/NAME/INDEX/DIGEST` | a segment to be repeated (`ReplayRecord`)         | workers, the owner |
-| `decisions/NAME`            | accepted and rejected segments (`Decisions`)      | the owner          |
-| `excluded/WORKER`           | the key of the worker is revoked                  | the owner          |
+| key                         | content                                     | written by         |
+|-----------------------------|---------------------------------------------|--------------------|
+| `cells/NAME`                | lease and committed segments (`CellRecord`) | workers, the owner |
+| `checkpoints/WORKER/DIGEST` | a checkpoint, under its own digest          | this worker, once  |
+| `replays/NAME/INDEX/DIGEST` | a segment to be repeated (`ReplayRecord`)   | workers, the owner |
+| `decisions/NAME`            | accepted, rejected segments (`Decisions`)   | the owner          |
+| `excluded/WORKER`           | the key of the worker is revoked            | the owner          |
 
-A cell is divided into segments of equally many iterations, each of which ends with a checkpoint. All
-writes to records are conditional: they succeed only if the record is the one that was read. This
-module has no time, randomness or network of its own; `cell_worker.py` and `cell_owner.py` are the
-programs that use it.
+A cell is divided into segments of equally many iterations, each of which ends with a checkpoint.
+All writes to records are conditional: they succeed only if the record is the one that was read.
+This module has no time, randomness or network of its own; `cell_worker.py` and `cell_owner.py` are
+the programs that use it.
 """
 
 import hashlib
@@ -134,12 +134,12 @@ class Protocol:
     margin: float = 0.01
     """Largest relative error of the speed of a clock."""
     renewal: float = 45.0
-    poll: float = 30.0
+    poll: float = 45.0
     """Seconds between two looks at the store of a worker without work, and of the owner."""
     replayed: float = 0.25
     """Share of segments that another worker computes again."""
     secret: bytes = b"of the owner"
-    """Decides which segments are replayed: workers must not know it."""
+    """Decides which segments are replayed; workers must not know it. Schedules draw their own."""
 
     def lapsed(self, unchanged: float, record: Leased, wall: float) -> bool:
         """Whether a lease may be taken over, its record having been seen unchanged for so long.
@@ -150,7 +150,7 @@ class Protocol:
         return unchanged > self.lease * (1 + self.margin)
 
     def trusted_until(self, sent: float, received: float) -> float:
-        """When a lease may end, by the holder's clock: others saw the write no earlier than sent."""
+        """When a lease may end, by the holder's clock: nobody saw the write before it was sent."""
         return sent + self.lease * (1 - self.margin)
 
     def condition(self, key: str, tag: str) -> str | None:
@@ -235,4 +235,3 @@ def parse_replay_key(key: str) -> tuple[str, int, str]:
     """Cell, index and first checkpoint of a replay."""
     cell, index, start = key.removeprefix(REPLAYS).split("/")
     return cell, int(index), start
-

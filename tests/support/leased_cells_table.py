@@ -28,6 +28,12 @@ _DESKTOP = Faults(12 * _HOUR, _HOUR, 6 * _HOUR, 0.5 * _HOUR, lost=0.002, damaged
 _ALL_HONEST = Setting(
     PROTOCOL, faults=NO_FAULTS, cells=20, kinds=("arm",), honest=10, dishonest=0, broken=0, owners=1
 )
+_MIXED = replace(_ALL_HONEST, faults=_DESKTOP, honest=8, dishonest=1, broken=1)
+
+
+def _replaying(share: float) -> Setting:
+    return replace(_MIXED, protocol=replace(PROTOCOL, replayed=share))
+
 
 SETTINGS = {
     "nothing fails": _ALL_HONEST,
@@ -36,15 +42,17 @@ SETTINGS = {
     "preemptible machines": replace(
         _ALL_HONEST, faults=Faults(_HOUR, 300.0, 24 * _HOUR, 600.0, lost=0.002)
     ),
-    "desktop computers, one dishonest, one broken": replace(
-        _ALL_HONEST, faults=_DESKTOP, honest=8, dishonest=1, broken=1
-    ),
+    "desktop computers, one dishonest and one broken": _MIXED,
+    "the same, half of the segments replayed": _replaying(0.5),
+    "the same, all replayed": _replaying(1.0),
 }
 
+LIES = ("wrong", "drawn", "accepted", "excluded")
 COSTS = ("lost", "duplicate", "rejected", "replayed", "other")
 HEAD = (
     "| | time | lost | duplicate | rejected | replayed | compiling, transfers | "
-    "wrong segments | drawn | accepted |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+    "wrong segments | drawn | accepted | excluded |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
 )
 
 Numbers = Mapping[str, float]
@@ -78,7 +86,7 @@ def table_row(name: str, schedules: Sequence[Numbers]) -> str:
     """The sums over schedules; work as a share of the useful iterations."""
     total = {key: sum(numbers[key] for numbers in schedules) for key in schedules[0]}
     shares = (f"{100 * total[key] / total['useful']:.1f} %" for key in COSTS)
-    wrong = (f"{total[key]:,}" if total["wrong"] else "" for key in ("wrong", "drawn", "accepted"))
+    wrong = (f"{total[key]:,}" if total["dishonest"] else "-" for key in LIES)
     cells = (f"{total['hours'] / total['ideal']:.2f}", *shares, *wrong)
     return f"| {name} | {' | '.join(cells)} |\n"
 
@@ -94,11 +102,8 @@ def main() -> None:
     """Simulate everything and write the numbers and the table."""
     numbers: dict[str, list[Numbers]] = {}
     for name, setting in SETTINGS.items():
-        numbers[name] = []
-        for seed in range(SEEDS):
-            print(f"\r{name}: {seed + 1} of {SEEDS} schedules", end="", file=sys.stderr)
-            numbers[name].append(simulate(setting, seed))
-        print(file=sys.stderr)
+        print(f"{SEEDS} schedules: {name} ...", file=sys.stderr)
+        numbers[name] = [simulate(setting, seed) for seed in range(SEEDS)]
     NUMBERS.parent.mkdir(exist_ok=True)
     NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n")
     PAGE.write_text(page_with_table(PAGE.read_text(), numbers))
