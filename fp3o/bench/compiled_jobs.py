@@ -1,7 +1,6 @@
 """Timed jobs of compiled programs: training iterations, and random actions."""
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from fp3o.envs.api import VecEnv
 from fp3o.runs.evaluation import make_program
 from fp3o.runs.run_config import RunConfig
 from fp3o.spec import Discrete, EnvSpec
+from fp3o.training.mesh import Devices
 
 
 class TrainingJob(NamedTuple):
@@ -33,7 +33,7 @@ class TrainingJob(NamedTuple):
         return f"rollout {rollout:.2f} s, learning {learning:.2f} s; {text}"
 
 
-def training_job(config: RunConfig, devices: Sequence[jax.Device] | None = None) -> TrainingJob:
+def training_job(config: RunConfig, devices: Devices | None = None) -> TrainingJob:
     """Compile the training of a run, on devices that share it."""
     program = make_program(config.check(), devices)
     state = program.init(config.seed)

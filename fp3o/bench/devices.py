@@ -12,11 +12,12 @@ from fp3o.bench.compiled_jobs import training_job
 from fp3o.bench.measurement import ITERATION, BenchSettings, Measurement, SpeedComparison
 from fp3o.bench.timing import TimedJob
 from fp3o.runs.run_config import RunConfig
+from fp3o.training.mesh import Devices
 
-SHARES = (1, 2, 4, 8)
+DEVICE_COUNTS = (1, 2, 4, 8)
 """Numbers of devices whose shares are measured."""
 
-SMALL = {"num_envs": 16, "rollout": 20}
+SMALL_BATCH = {"num_envs": 16, "rollout": 20}
 """Changes of the preset in a quick run."""
 
 
@@ -25,10 +26,10 @@ def measure_devices(settings: BenchSettings) -> Iterator[Measurement]:
     for name in settings.names("smac", ["3s5z"]):
         for algorithm in settings.algorithms or ("fp3o",):
             changes = {"algorithm": algorithm, "seeds": settings.seeds}
-            changes |= SMALL if settings.quick else {}
+            changes |= SMALL_BATCH if settings.quick else {}
             config = RunConfig.from_preset(f"smac/{name}", "many").with_settings(changes)
             yield from _cost_of_division(f"{algorithm}, {name}", config, settings)
-            for share in SHARES[1:2] if settings.quick else SHARES[1:]:
+            for share in DEVICE_COUNTS[1:2] if settings.quick else DEVICE_COUNTS[1:]:
                 yield from _share(f"{algorithm}, {name}", config, share, settings)
 
 
@@ -59,5 +60,5 @@ def _share(
     yield from SpeedComparison(jobs, pairs, ITERATION).measure(settings)
 
 
-def _iteration(config: RunConfig, devices: list[jax.Device] | None = None) -> TimedJob:
+def _iteration(config: RunConfig, devices: Devices | None = None) -> TimedJob:
     return TimedJob(1, training_job(config, devices).job.run)

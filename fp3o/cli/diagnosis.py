@@ -52,6 +52,7 @@ def diagnose() -> list[Finding]:
         "tasks": _tasks,
         "directory": _directory,
         "compilation cache": _compilation_cache,
+        "several devices": _several_devices,
         **packages,
         "StarCraft II": _starcraft,
     }
@@ -174,6 +175,15 @@ def _compilation_cache() -> list[Finding]:
     used, detail = cache_state()
     fix = f"unset {VARIABLE}, or let it name a directory that you can write to"
     return [Finding("compilation cache", used, False, detail, fix)]
+
+
+def _several_devices() -> list[Finding]:
+    import jax
+
+    from fp3o.runs.split_estimate import doctor_estimate
+
+    detail = f"{len(jax.local_devices())} here; {doctor_estimate()}"
+    return [Finding("several devices", True, False, detail)]
 
 
 def _optional_package(module: str) -> list[Finding]:

@@ -10,6 +10,7 @@ from fp3o.cli.placement import PlacementOptions, member_status
 from fp3o.imports import search_in
 from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.progress import Display
+from fp3o.runs.run_config import RunConfig
 from fp3o.runs.supervisor import (
     local_processes,
     process_command,
@@ -17,6 +18,7 @@ from fp3o.runs.supervisor import (
     signals_of_group,
     supervise,
 )
+from fp3o.runs.watch import RunWatch
 
 STARTING = (
     "processes", "process-id", "coordinator", "on", "address", "cpus", "gpus", "retries", "out",
@@ -52,16 +54,13 @@ class Launch:
         return [[*arguments, *joined, str(number)] for number in range(count)]
 
 
-def launch(work: Launch, display: Display, parts: tuple[int, int]) -> int:
-    """Start the processes of a run and see it to the end; returns the exit status.
-
-    `parts` are the run's seeds and blocks, which devices can share.
-    """
+def launch(work: Launch, display: Display, config: RunConfig) -> int:
+    """Start the processes of a run and see it to the end; returns the exit status."""
     options = work.options
     retries = RETRIES if options.retries is None else options.retries
     count = options.processes or 1
     if options.on == "ray":
-        return _launch_on_ray(work, display, parts, retries)
+        return _launch_on_ray(work, display, config, retries)
 
     def commands(attempt: int, address: str) -> list[list[str]]:
         return [process_command(each) for each in work.processes(count, address, work.path)]
@@ -70,9 +69,7 @@ def launch(work: Launch, display: Display, parts: tuple[int, int]) -> int:
         return supervise(local_processes(commands), retries, display)
 
 
-def _launch_on_ray(
-    work: Launch, display: Display, seeds_and_blocks: tuple[int, int], retries: int
-) -> int:
+def _launch_on_ray(work: Launch, display: Display, config: RunConfig, retries: int) -> int:
     from fp3o.experiments.framework.ray_processes import RayProcesses
 
     options = work.options
@@ -82,13 +79,14 @@ def _launch_on_ray(
         Path(work.path).resolve(),
         options.processes or 1,
         options.devices or 1,
-        seeds_and_blocks,
+        (config.seeds, config.learner.blocks),
         {"CPU": options.cpus, **({"GPU": options.gpus} if options.gpus else {})},
         display,
     )
     processes.connect(options.address)
     try:
-        return supervise(processes.start, retries, display)
+        watch = RunWatch(Path(work.path), config, display)
+        return supervise(processes.start, retries, display, watch.look)
     finally:
         processes.close()
 

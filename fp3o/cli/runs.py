@@ -68,16 +68,18 @@ def _launch_resume(options: ResumeOptions) -> int:
     from fp3o.cli.launch import Launch, launch, resume_arguments
     from fp3o.runs.directory import RunDirectory
     from fp3o.runs.progress import make_display
+    from fp3o.runs.run_config import RunConfig
 
     if options.restart:
         raise SettingError("--restart starts a run over in one process: leave out --processes")
-    settings = RunDirectory(options.run).read_settings()
+    config = RunConfig().with_settings(RunDirectory(options.run).read_settings())
     arguments = [x for x in resume_arguments(options) if x != "--trust" or options.trust]
     if options.steps is not None:
         arguments += ["--steps", str(options.steps)]
+        config = config.with_settings({"steps": options.steps})
     work = Launch("resume", (), options.run, options.placement, arguments)
     display = make_display("quiet" if options.quiet else "auto")
-    return launch(work, display, (settings["seeds"], settings.get("blocks", 1)))
+    return launch(work, display, config)
 
 
 @dataclass

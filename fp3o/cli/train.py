@@ -36,7 +36,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
 
         path = options.out or str(free_path(config))
         work = Launch("train", argv, path, where, resume_arguments(options))
-        return where, launch(work, display, (config.seeds, config.learner.blocks))
+        return where, launch(work, display, config)
 
     def work_here() -> int:
         placement = where.to_work()

@@ -80,8 +80,8 @@ def target_moments(
     members = belongs.sum(1)
     pooled = lambda y: belongs @ y / jnp.maximum(members, 1.0)  # noqa: E731
     rate = jnp.where(members > 0, _NORM_RATE, 0.0)
-    means = average((x.mean(axes), jnp.square(x).mean(axes)))
-    return TargetMoments(*map(pooled, means), rate)
+    mean, square = average((x.mean(axes), jnp.square(x).mean(axes)))
+    return TargetMoments(pooled(mean), pooled(square), rate)
 
 
 def gae(delta: Float[Array, " t *b"], decay: Float[Array, " t *b"]) -> Float[Array, " t *b"]:

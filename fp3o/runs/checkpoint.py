@@ -13,7 +13,7 @@ from fp3o.runs.best import BestPolicies
 from fp3o.runs.checkpoint_files import Checkpoint
 from fp3o.runs.directory import RunError
 from fp3o.runs.processes import is_leader, num_processes, share_bytes
-from fp3o.training.program import TrainState
+from fp3o.training.state import TrainState
 
 
 class TrainCheckpoint(NamedTuple):

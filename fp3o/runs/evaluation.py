@@ -30,13 +30,14 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
+from fp3o.training.mesh import Devices
 from fp3o.training.program import Program
 
 LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def make_program(config: RunConfig, devices: Sequence[jax.Device] | None = None) -> Program:
+def make_program(config: RunConfig, devices: Devices | None = None) -> Program:
     """The program that trains and evaluates all seeds of a run; its environment is checked.
 
     With `devices`, they share the work.

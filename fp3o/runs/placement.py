@@ -1,7 +1,6 @@
 """Where a run is computed: on which devices of how many processes. Results do not depend on it."""
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -10,7 +9,8 @@ from fp3o.envs.api import HostEnv
 from fp3o.errors import SettingError
 from fp3o.runs.processes import num_processes
 from fp3o.runs.run_config import RunConfig
-from fp3o.training.mesh import split_devices
+from fp3o.runs.split_estimate import split_lines
+from fp3o.training.mesh import Devices, split_devices
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Placement:
             with contextlib.suppress(RuntimeError):  # JAX has already been used
                 jax.config.update("jax_num_cpu_devices", self.devices)
 
-    def choose(self, config: RunConfig) -> Sequence[jax.Device] | None:
+    def choose(self, config: RunConfig) -> Devices | None:
         """The devices of all processes that train the run; None: one device, no division."""
         if num_processes() == 1 and self.devices in (None, 1):
             return None
-        chosen: list[jax.Device] = []
+        chosen = []
         for process in range(num_processes()):
             found = [device for device in jax.devices() if device.process_index == process]
             if len(found) < (self.devices or 1):
@@ -43,6 +43,13 @@ class Placement:
             raise SettingError(HOST_PROCESSES.format(task=config.task))
         split_devices(len(chosen), config.seeds, config.learner.blocks)
         return chosen
+
+    def explain(self, config: RunConfig) -> list[str]:
+        """What the run says about the division among its devices, and what to expect of it."""
+        if (devices := self.choose(config)) is None:
+            return []
+        shape = split_devices(len(devices), config.seeds, config.learner.blocks)
+        return split_lines(config, shape, devices[0].platform)
 
 
 ONE_DEVICE = Placement()

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from fp3o.learning.setup import Setup
 from fp3o.policy.export import write_policy
 from fp3o.runs.checkpoint import TrainCheckpoint
-from fp3o.runs.directory import RunDirectory
+from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.evaluation import (
     BEST,
     LAST,
@@ -26,6 +26,23 @@ from fp3o.training.program import Program
 
 Evaluations = Mapping[str, Any]
 """The final evaluation: rows per seed under `last` and `best`, and more."""
+
+
+EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated again"
+
+
+def finished_steps(directory: RunDirectory) -> int:
+    """Steps of a finished run, 0 if it is not finished: it is neither trained nor checked again."""
+    path = directory.path / "results.json"
+    if not path.exists():
+        return 0
+    try:
+        done = directory.read_json("results.json").get("steps")
+    except DamagedRunError as error:
+        raise DamagedRunError(f"{error}. {EVALUATE_AGAIN.format(path=path)}") from None
+    if type(done) is not int:
+        raise DamagedRunError(f"{path} is damaged: no steps. {EVALUATE_AGAIN.format(path=path)}")
+    return done
 
 
 def final_evaluation(

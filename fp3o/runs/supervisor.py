@@ -27,7 +27,7 @@ explained to the user, a bad value, an interruption."""
 LOST = 70
 """Exit status of a process that failed for another reason, such as the loss of another process."""
 
-POLL_SECONDS = 0.2
+WATCH_SECONDS = 0.2
 """Seconds between two looks at the processes."""
 
 
@@ -52,19 +52,25 @@ class Member(Protocol):
         ...
 
 
-Start = Callable[[int], Sequence[Member]]
+StartProcesses = Callable[[int], Sequence[Member]]
 """Starts all processes of an attempt, given its number; the first of them is the leader."""
 
 
-def supervise(start: Start, retries: int, display: Display) -> int:
-    """Run processes to the end and start them again where they fail; returns the exit status."""
+def supervise(
+    start: StartProcesses, retries: int, display: Display, watch: Callable[[], None] = lambda: None
+) -> int:
+    """Run processes to the end and start them again where they fail; returns the exit status.
+
+    `watch` is called again and again while they run.
+    """
     for attempt in range(retries + 1):
         members = start(attempt)
         try:
-            failed, status = _wait(members)
+            failed, status = _wait(members, watch)
         finally:
             for member in members:
                 member.kill()
+            display.close()
         if failed is None:
             return status
         reason = printable(members[failed].last_words(), 200)
@@ -79,9 +85,10 @@ def supervise(start: Start, retries: int, display: Display) -> int:
     )
 
 
-def _wait(members: Sequence[Member]) -> tuple[int | None, int]:
+def _wait(members: Sequence[Member], watch: Callable[[], None]) -> tuple[int | None, int]:
     """Wait for the leader, or for a failure: the number of the process and its exit status."""
     while True:
+        watch()
         statuses = [member.status() for member in members]
         if statuses[0] in FINAL:
             return None, statuses[0]
@@ -89,9 +96,9 @@ def _wait(members: Sequence[Member]) -> tuple[int | None, int]:
             if status is not None and status not in FINAL:
                 return number, status
             if number and status in (1, 2):  # a setting that only this process could refuse
-                time.sleep(POLL_SECONDS)
+                time.sleep(WATCH_SECONDS)
                 raise ProcessesError(f"process {number}: {members[number].last_words()}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(WATCH_SECONDS)
 
 
 class LocalProcess:
@@ -123,7 +130,7 @@ class LocalProcess:
         self._process.terminate()
 
 
-def local_processes(commands: Callable[[int, str], Sequence[Sequence[str]]]) -> Start:
+def local_processes(commands: Callable[[int, str], Sequence[Sequence[str]]]) -> StartProcesses:
     """Start processes of this machine; commands are made from the attempt and an address."""
 
     def start(attempt: int) -> Sequence[Member]:

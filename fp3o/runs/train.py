@@ -6,23 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
-from fp3o.runs.directory import DamagedRunError, RunDirectory, RunError
+from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import set_aside
+from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
 from fp3o.runs.trainer import Trainer
 from fp3o.runs.trust import require_trust_in_run, require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
+from fp3o.training.mesh import Devices
 
 
 def train(
@@ -151,6 +151,8 @@ def start_run(
         from_leader(create)
         if not is_leader():
             return _follow(config, devices)
+        for line in placement.explain(config):
+            display.say(line)
         run = _finish(Trainer(config, directory, display, loggers, devices), with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
@@ -174,7 +176,7 @@ def continue_run(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        return {"settings": config.settings, "done": _finished_steps(directory)}
+        return {"settings": config.settings, "done": finished_steps(directory)}
 
     with ExitStack() as writing:
         found = from_leader(read)
@@ -184,6 +186,8 @@ def continue_run(
             return _follow(config, devices if done != total else ())
         if done == total:
             return _with_report(Run.load(path), display, with_report)
+        for line in placement.explain(config):
+            display.say(line)
         trainer = Trainer(config, directory, display, loggers, devices)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
@@ -192,7 +196,7 @@ def continue_run(
         return _finish(trainer, with_report)
 
 
-def _follow(config: RunConfig, devices: Sequence[jax.Device] | None) -> None:
+def _follow(config: RunConfig, devices: Devices | None) -> None:
     """Train along with the leader, if there are devices, until it has written everything."""
     if devices:
         Trainer(config, None, QuietDisplay(), (), devices).run()
@@ -204,23 +208,6 @@ def _run_of_leader(run: Run | None, path: str | Path | None) -> Run:
     if run is None and path is None:
         raise RunError("the first process has chosen a directory for the run: name it with out=")
     return run or Run.load(Path(path or ""))
-
-
-def _finished_steps(directory: RunDirectory) -> int:
-    """Steps of a finished run, 0 if it is not finished: it is neither trained nor checked again."""
-    path = directory.path / "results.json"
-    if not path.exists():
-        return 0
-    try:
-        done = directory.read_json("results.json").get("steps")
-    except DamagedRunError as error:
-        raise DamagedRunError(f"{error}. {EVALUATE_AGAIN.format(path=path)}") from None
-    if type(done) is not int:
-        raise DamagedRunError(f"{path} is damaged: no steps. {EVALUATE_AGAIN.format(path=path)}")
-    return done
-
-
-EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated again"
 
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:

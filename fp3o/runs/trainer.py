@@ -21,7 +21,9 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import first_non_finite
 from fp3o.runs.signals import stop_signals
 from fp3o.training.episodes import EvalEpisodes
-from fp3o.training.program import Program, TrainState
+from fp3o.training.mesh import Devices
+from fp3o.training.program import Program
+from fp3o.training.state import TrainState
 
 
 class Trainer:
@@ -36,7 +38,7 @@ class Trainer:
         directory: RunDirectory | None,
         display: Display,
         loggers: Sequence[str],
-        devices: Sequence[jax.Device] | None = None,
+        devices: Devices | None = None,
     ):
         self.config, self.display = config, display
         self.program: Program = make_program(config, devices)

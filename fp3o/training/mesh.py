@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -22,6 +23,10 @@ SEED_AXIS = "seed"
 """Axis of the devices that have different seeds."""
 
 
+Devices = Sequence[Any]
+"""Devices of JAX."""
+
+
 class Division(Enum):
     """How an array is divided among devices."""
 
@@ -30,7 +35,7 @@ class Division(Enum):
     STEPS = "steps are the first axis, then seeds and environments"
 
 
-SEEDS, ENVS, STEPS = Division
+BY_SEED, BY_ENV, BY_STEP = Division
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,7 @@ class DeviceGrid:
     num_seeds: int | None
 
     @classmethod
-    def make(
-        cls, devices: Sequence[jax.Device], num_seeds: int | None, blocks: int
-    ) -> "DeviceGrid":
+    def make(cls, devices: Devices, num_seeds: int | None, blocks: int) -> "DeviceGrid":
         """A grid of these devices; as many of them as possible have different seeds."""
         shape = split_devices(len(devices), num_seeds or 1, blocks)
         array = np.array(devices).reshape(shape)
@@ -90,9 +93,9 @@ class DeviceGrid:
     def _specs(self, divisions: Any) -> Any:
         seeds = (SEED_AXIS,) if self.num_seeds else ()
         specs = {
-            SEEDS: PartitionSpec(*seeds),
-            ENVS: PartitionSpec(*seeds, ENV_AXIS),
-            STEPS: PartitionSpec(None, *seeds, ENV_AXIS),
+            BY_SEED: PartitionSpec(*seeds),
+            BY_ENV: PartitionSpec(*seeds, ENV_AXIS),
+            BY_STEP: PartitionSpec(None, *seeds, ENV_AXIS),
         }
         return jax.tree.map(specs.get, divisions)
 
@@ -114,7 +117,7 @@ def _is_divided(x: Any) -> bool:
 
 def _put_array(sharding: NamedSharding, x: Any) -> jax.Array:
     """An array on devices of several processes, each of which has all of it."""
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put_array(sharding, jax.random.key_data(x)))
     host = np.asarray(x)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])

@@ -1,8 +1,8 @@
 """One training iteration as one compiled program, for one seed or several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
-from fp3o.training.mesh import ENVS, SEEDS, STEPS, DeviceGrid
+from fp3o.training.mesh import BY_ENV, BY_SEED, BY_STEP, DeviceGrid, Devices
 from fp3o.training.rollout import (
     Evaluation,
     RolloutState,
@@ -33,19 +33,8 @@ from fp3o.training.rollout import (
     initial_rollout_state,
 )
 from fp3o.training.seeds import over_seeds
+from fp3o.training.state import STATE, TrainState, split_keys
 from fp3o.types import Trajectory
-
-
-class TrainState(NamedTuple):
-    """Complete state of training, sufficient to continue it."""
-
-    learner: Learner
-    rollout: RolloutState
-    key: PRNGKeyArray
-
-
-STATE = TrainState(SEEDS, ENVS, SEEDS)  # pyright: ignore[reportArgumentType]
-"""How a `TrainState` is divided among devices."""
 
 
 def train_iteration(
@@ -58,12 +47,6 @@ def train_iteration(
         setup, hparams, state.learner, trajectory, rollout, learn_key
     )
     return TrainState(learner, rollout, key), metrics
-
-
-def split_keys(setup: Setup, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
-    """Keys of later iterations, of every step of the rollout, and of the learner."""
-    key, step_key, learn_key = jax.random.split(key, 3)
-    return key, jax.random.split(step_key, setup.config.rollout), learn_key
 
 
 def update_learner(
@@ -111,7 +94,7 @@ class Program:
         env: VecEnv,
         config: Config,
         num_seeds: int | None = None,
-        devices: Sequence[jax.Device] | None = None,
+        devices: Devices | None = None,
     ):
         self.on_host = not env.jittable
         if self.on_host:
@@ -124,16 +107,16 @@ class Program:
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
         self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-        self.grid = devices and DeviceGrid.make(devices, num_seeds, config.blocks)
+        self.grid = DeviceGrid.make(devices, num_seeds, config.blocks) if devices else None
         batched = jax.vmap if num_seeds else lambda function: function
         self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
         self._split_keys = jax.jit(batched(partial(split_keys, self.setup)))
         iterate = partial(train_iteration, self.setup, env)
-        self._iterate = self._compiled(iterate, (0, 0), (STATE, SEEDS), (STATE, SEEDS))
+        self._iterate = self._compiled(iterate, (0, 0), (STATE, BY_SEED), (STATE, BY_SEED))
         self._host = HostRollout(self.setup, num_seeds)
         # Host rollouts are stacked step by step, so seeds are their second axis.
         update = partial(update_learner, self.setup)
-        parts = (SEEDS, SEEDS, STEPS, ENVS, SEEDS), (SEEDS, ENVS, SEEDS)
+        parts = (BY_SEED, BY_SEED, BY_STEP, BY_ENV, BY_SEED), (BY_SEED, BY_ENV, BY_SEED)
         self._update = self._compiled(update, (0, 0, 1, 0, 0), *parts)
         self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., Evaluation]] = {}
         self._seed = 0  # for messages
@@ -143,7 +126,7 @@ class Program:
         hparams = self.setup.config.hyperparameters.as_arrays()
         if self.num_seeds:
             hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
-        return self.grid.put(hparams, SEEDS) if self.grid else hparams
+        return self.grid.put(hparams, BY_SEED) if self.grid else hparams
 
     def init(self, seed: int = 0) -> TrainState:
         """Initial training state; the seeds are `seed, seed + 1, ...`."""
@@ -165,8 +148,8 @@ class Program:
         """The same state, distributed among the devices."""
         if self.grid is None:
             return state
-        rollout = state.rollout if self.on_host else self.grid.put(state.rollout, ENVS)
-        learner, key = self.grid.put((state.learner, state.key), SEEDS)
+        rollout = state.rollout if self.on_host else self.grid.put(state.rollout, BY_ENV)
+        learner, key = self.grid.put((state.learner, state.key), BY_SEED)
         return TrainState(learner, rollout, key)
 
     def fetch(self, tree: Any) -> Any:
@@ -210,9 +193,9 @@ class Program:
                 num_steps=num_steps,
                 deterministic=deterministic,
             )
-            self._evaluate[options] = self._compiled(evaluate, (0, 0), (SEEDS, SEEDS), SEEDS)
+            self._evaluate[options] = self._compiled(evaluate, (0, 0), (BY_SEED, BY_SEED), BY_SEED)
         if self.grid:
-            params, keys = self.grid.put((self.fetch(params), keys), SEEDS)
+            params, keys = self.grid.put((self.fetch(params), keys), BY_SEED)
         episodes, fault = self._evaluate[options](params, keys)
         if self.grid:
             episodes, fault = self.grid.fetch((episodes, fault))

@@ -19,7 +19,8 @@ from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.setup import Setup
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.training.host_rollout import HostRollout
-from fp3o.training.program import Program, split_keys, update_learner
+from fp3o.training.program import Program, update_learner
+from fp3o.training.state import split_keys
 from fp3o.types import TimeStep
 
 

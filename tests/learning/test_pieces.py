@@ -21,8 +21,9 @@ from fp3o.networks.distributions import Gaussian, categorical
 from fp3o.networks.layers import normalise
 from fp3o.networks.network import MLPGRUNetwork, NetworkSpec, TrunkSpec
 from fp3o.spec import Box, Discrete, EnvSpec
-from fp3o.training.program import Program, split_keys
+from fp3o.training.program import Program
 from fp3o.training.rollout import collect_rollout
+from fp3o.training.state import split_keys
 
 
 def test_categorical_with_masks() -> None:

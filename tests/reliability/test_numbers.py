@@ -25,7 +25,8 @@ from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import EnvError, NonFiniteError
 from fp3o.learning.config import Config
 from fp3o.runs.metrics_log import metric_rows
-from fp3o.training.program import Program, TrainState
+from fp3o.training.program import Program
+from fp3o.training.state import TrainState
 from fp3o.types import LARGEST_NUMBER
 
 VALUES = (math.nan, math.inf, -math.inf, 3e38, -1e30, 1.1e15, 1e15, -1e14, 1e8, 0.0)

@@ -17,7 +17,8 @@ from fp3o.policy.export import write_policy
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
 from fp3o.runs.run_config import RunConfig
-from fp3o.training.program import Program, TrainState
+from fp3o.training.program import Program
+from fp3o.training.state import TrainState
 
 TASK = "mamujoco/Hopper-3x1"
 SMALL: dict[str, Any] = {

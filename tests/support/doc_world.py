@@ -141,7 +141,9 @@ class World:
         self._resolve(config)
         return self._resolve(shrink(config))
 
-    def start_run(self, config: RunConfig, out: Any, display: Any, loggers: Any) -> fp3o.Run:
+    def start_run(
+        self, config: RunConfig, out: Any, display: Any, loggers: Any, **_: Any
+    ) -> fp3o.Run | None:
         if self.in_command:
             trains = self.complete and not self.trained_in_block
             self.trained_in_block = True
@@ -152,7 +154,9 @@ class World:
         train_module.check_loggers([name for name in loggers if name not in ("wandb", "mlflow")])
         return fp3o.Run.load(self.copy(out if out is not None else train_module.free_path(config)))
 
-    def continue_run(self, path: Any, display: Any, loggers: Any, steps: Any = None) -> fp3o.Run:
+    def continue_run(
+        self, path: Any, display: Any, loggers: Any, steps: Any = None, **_: Any
+    ) -> fp3o.Run | None:
         more = 2 * shrink(RunConfig.from_preset()).steps
         steps = more if steps is not None and self.complete else None
         with warnings.catch_warnings():  # host environments whose state cannot be restored

@@ -9,8 +9,9 @@ import numpy as np
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
-from fp3o.training.program import Program, TrainState, split_keys
+from fp3o.training.program import Program
 from fp3o.training.rollout import collect_rollout
+from fp3o.training.state import TrainState, split_keys
 from fp3o.types import Trajectory
 
 CUSTOM_ALGORITHM = "custom_algorithm:gentle"

@@ -18,8 +18,9 @@ from fp3o.learning.stage_data import StageData
 from fp3o.learning.steps import shuffle_sequences
 from fp3o.learning.update import split_by_block
 from fp3o.training.mesh import split_devices
-from fp3o.training.program import Program, TrainState
+from fp3o.training.program import Program
 from fp3o.training.rollout import sample_noise
+from fp3o.training.state import TrainState
 from fp3o.types import Batch
 
 CONFIG = TINY.replace(num_envs=8, rollout=20, blocks=4, actor_lr=1e-3, critic_lr=1e-3)

@@ -14,8 +14,9 @@ from fp3o.envs.toys.probe import PROBES, Cue, Probe
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.networks.layers import normalise
-from fp3o.training.program import Program, TrainState
+from fp3o.training.program import Program
 from fp3o.training.rollout import evaluate_episodes
+from fp3o.training.state import TrainState
 
 SHARINGS = {"full": "full", "partial": "partial", "none": "none", "custom": (0, 0, 1)}
 

@@ -12,8 +12,9 @@ from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.training import seeds
-from fp3o.training.program import Program, TrainState
+from fp3o.training.program import Program
 from fp3o.training.seeds import SeedThreads
+from fp3o.training.state import TrainState
 
 TINY = Config(num_envs=4, rollout=6, hidden=(8,), epochs=2, minibatches=2, sharing="partial")
 

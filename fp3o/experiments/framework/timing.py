@@ -11,8 +11,9 @@ import numpy as np
 from fp3o.runs.compilation_cache import without_compilation_cache
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.run_config import RunConfig
-from fp3o.training.program import Program, TrainState, split_keys, update_learner
+from fp3o.training.program import Program, update_learner
 from fp3o.training.rollout import collect_rollout
+from fp3o.training.state import TrainState, split_keys
 
 REPEATS = 5
 """Iterations that are timed; the median is reported."""
