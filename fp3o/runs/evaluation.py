@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.vectorise import require_interface, vectorise
 from fp3o.errors import SettingError
+from fp3o.learning.setup import Setup
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
@@ -30,19 +31,36 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
+from fp3o.training.players import BlockPlayer, BlockPool, PlayedBlocks
 from fp3o.training.program import Program
 
 LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def make_program(config: RunConfig) -> Program:
-    """The program that trains and evaluates all seeds of a run; its environment is checked."""
+def make_program(config: RunConfig, pool: BlockPool | None = None) -> Program:
+    """The program that trains and evaluates all seeds of a run; its environment is checked.
+
+    Blocks of host environments are played by the pool, by default in this process.
+    """
     enable_compilation_cache()
     seeds = config.seeds if config.seeds > 1 else None
-    env = make_envs(config, config.learner.num_envs)
-    require_interface(env)
-    return Program(env, config.learner, seeds)
+    env = config.task_info.env(config.variant)
+    if isinstance(env, HostEnv) and (pool or config.learner.blocks > 1):
+        setup = Setup(env.spec, config.learner)
+        blocks = PlayedBlocks(setup, seeds, pool or make_block_player(config))
+        return Program(blocks, config.learner, seeds)
+    envs = make_envs(config, config.learner.num_envs)
+    require_interface(envs)
+    return Program(envs, config.learner, seeds)
+
+
+def make_block_player(config: RunConfig) -> BlockPlayer:
+    """Plays the blocks of a run in this process."""
+    enable_compilation_cache()
+    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
+    setup = Setup(config.task_info.spec(config.variant), learner)
+    return BlockPlayer(setup, seeds, partial(make_envs, config, learner.num_envs // learner.blocks))
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:

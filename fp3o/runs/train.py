@@ -7,8 +7,10 @@ from typing import Any
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
+from fp3o.options import show
 from fp3o.runs.directory import DamagedRunError, RunDirectory
 from fp3o.runs.loggers import check_loggers
+from fp3o.runs.players import PlayerSource, player_source, require_players
 from fp3o.runs.progress import Display, DisplayStyle, make_display
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import set_aside
@@ -43,14 +45,15 @@ def train(
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
-            `config` to name code to import.
+            `config` to name code to import; `players=4`, processes that play the blocks of
+            environments (see `--players`).
     """
     disable_async_dispatch()  # before anything uses the CPU
-    trust = overrides.pop("trust", False)
+    trust, players = overrides.pop("trust", False), player_source(overrides.pop("players", 0))
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
     resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
-    return start_run(resolved, out, make_display(progress), loggers)
+    return start_run(resolved, out, make_display(progress), loggers, players=players)
 
 
 def resume(
@@ -61,6 +64,7 @@ def resume(
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
     trust: bool = False,
+    **options: Any,
 ) -> Run:
     """Resume a run exactly from its latest checkpoint; `steps` may be increased.
 
@@ -68,13 +72,16 @@ def resume(
     same settings and keeps the old files in a folder inside the run directory.
 
     A custom task, network, sharing or algorithm that the run names is imported only if you `trust`
-    it, unless this process has registered it.
+    it, unless this process has registered it. The option `players` is that of `train`.
     """
+    players = player_source(options.pop("players", 0))
+    if options:
+        raise SettingError(f"unknown option {show(next(iter(options)))} of resume: Known: players")
     require_trust_in_run(path, trust)
     display = make_display(progress)
     if restart:
         set_aside(RunDirectory(path), display)
-    return replace(continue_run(path, display, loggers, steps), trust=trust)
+    return replace(continue_run(path, display, loggers, steps, players=players), trust=trust)
 
 
 def make_config(
@@ -105,15 +112,17 @@ def start_run(
     display: Display,
     loggers: Sequence[str],
     with_report: bool = True,
+    players: PlayerSource | None = None,
 ) -> Run:
     """Start a run in a new directory, train it, and write its report."""
     check_loggers(loggers)
+    require_players(config, players)
     directory = RunDirectory(out if out is not None else _free_path(config))
     directory.create()
     with directory.writing():
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
-        run = _finish(Trainer(config, directory, display, loggers), with_report)
+        run = _finish(Trainer(config, directory, display, loggers, players), with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
 
@@ -123,19 +132,21 @@ def continue_run(
     loggers: Sequence[str],
     steps: int | float | None = None,
     with_report: bool = True,
+    players: PlayerSource | None = None,
 ) -> Run:
     """Continue a run from its latest checkpoint, and write its report."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
     config = RunConfig().with_settings(directory.read_settings()).check()
+    require_players(config, players)
     directory.lock()
     with directory.writing():
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
         total = config.iterations * config.steps_per_iteration
         if (done := _finished_steps(directory)) != total:
-            trainer = Trainer(config, directory, display, loggers)
+            trainer = Trainer(config, directory, display, loggers, players)
             done = max(done, trainer.step)
             if total < done:
                 raise SettingError(f"{path} has already done {done} steps, more than {total}")

@@ -14,6 +14,7 @@ from fp3o.runs.checkpoint_files import LENGTH, Checkpoint, settings_digest
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row, make_program
 from fp3o.runs.metrics_log import MetricsLog, Row, WorkerFailures, metric_rows
+from fp3o.runs.players import PlayerSource, make_pool
 from fp3o.runs.progress import Display, TrainingStatus
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.results import final_evaluation, write_policies
@@ -34,9 +35,11 @@ class Trainer:
         directory: RunDirectory,
         display: Display,
         loggers: Sequence[str],
+        players: PlayerSource | None = None,
     ):
         self.config, self.directory, self.display = config, directory, display
-        self.program: Program = make_program(config)
+        self._pool = make_pool(config, players, display.say)
+        self.program: Program = make_program(config, self._pool)
         state = self.program.init(config.seed)
         best = BestPolicies.initial(state.learner.actor, config.seeds)
         self.checkpoint = TrainCheckpoint(state, best)
@@ -79,6 +82,8 @@ class Trainer:
         finally:
             self.display.close()
             self._log.close()
+            if self._pool:
+                self._pool.close()
         return finished
 
     def _train(self) -> None:

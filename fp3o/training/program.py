@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
 from fp3o.training.mesh import ENVS, SEEDS, STEPS, DeviceGrid
+from fp3o.training.players import PlayedBlocks
 from fp3o.training.rollout import (
     Evaluation,
     RolloutState,
@@ -100,7 +101,7 @@ class Program:
 
     With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds; see `seeds`
     for how they run. Without it there is no such axis and no overhead. A host environment steps all
-    seeds in one batch of `num_seeds * config.num_envs` environments.
+    seeds in one batch of `num_seeds * config.num_envs` environments, or block by block: `players`.
 
     With `devices`, which may belong to several processes, they share the seeds and the blocks of
     environments; see `mesh`. Without it the program runs on one device.
@@ -108,7 +109,7 @@ class Program:
 
     def __init__(
         self,
-        env: VecEnv,
+        env: VecEnv | PlayedBlocks,
         config: Config,
         num_seeds: int | None = None,
         devices: Sequence[jax.Device] | None = None,
@@ -123,14 +124,17 @@ class Program:
                 f"the task has {env.num_envs} environments, the configuration asks for "
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
-        self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
         self.grid = devices and DeviceGrid.make(devices, num_seeds, config.blocks)
-        batched = jax.vmap if num_seeds else lambda function: function
-        self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
+        batched, traced = jax.vmap if num_seeds else lambda function: function, cast(Any, env)
+        self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, traced)))
         self._split_keys = jax.jit(batched(partial(split_keys, self.setup)))
-        iterate = partial(train_iteration, self.setup, env)
+        iterate = partial(train_iteration, self.setup, traced)
         self._iterate = self._compiled(iterate, (0, 0), (STATE, SEEDS), (STATE, SEEDS))
         self._host = HostRollout(self.setup, num_seeds)
+        self.env, self._collect = env, getattr(env, "collect", None)
+        if isinstance(env, VecEnv):
+            batch = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
+            self.env, self._collect = batch, partial(self._host.collect, batch)
         # Host rollouts are stacked step by step, so seeds are their second axis.
         update = partial(update_learner, self.setup)
         parts = (SEEDS, SEEDS, STEPS, ENVS, SEEDS), (SEEDS, ENVS, SEEDS)
@@ -153,12 +157,13 @@ class Program:
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
         if not self.on_host:
             return self.place(TrainState(learner, self._reset(reset_key), key))
-        rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
+        num_envs = self.setup.config.num_envs
+        rest = stack(*(empty_hidden_and_stats(self.setup, num_envs) for _ in seeds))
         # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)
         env_state, now = self.env.reset(reset_key)
         if not self.num_seeds:  # otherwise checked before it is divided among the seeds
-            require_shapes(self.setup.spec, self.env.num_envs, now, "reset")
+            require_shapes(self.setup.spec, num_envs, now, "reset")
         return self.place(TrainState(learner, RolloutState(env_state, now, *rest), key))
 
     def place(self, state: TrainState) -> TrainState:
@@ -248,9 +253,7 @@ class Program:
         self, state: TrainState, hparams: Hyperparameters
     ) -> tuple[TrainState, Metrics]:
         key, step_keys, learn_key = self._split_keys(state.key)
-        rollout, trajectory = self._host.collect(
-            self.env, state.learner.actor, state.rollout, step_keys
-        )
+        rollout, trajectory = self._collect(state.learner.actor, state.rollout, step_keys)
         # Only what the learner needs is passed on; the rest stays on the host.
         passed = rollout._replace(env_state=(), timestep=(), actor_hidden=())
         learner, passed, metrics = self._update(
