@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read_options
+from fp3o.cli.players import read_players
 from fp3o.cli.train import conclude
 from fp3o.errors import SettingError, escaped
 
@@ -31,6 +32,10 @@ class ResumeOptions:
     """Print errors only."""
     trust: bool = False
     """Import the custom task, network, sharing or algorithm that the run names."""
+    players: str = "0"
+    """Processes that play the blocks of host environments, or ray:N: see `fp3o train --help`."""
+    player_timeout: float | None = None
+    """Seconds for a rollout, after which a player is replaced."""
 
 
 def resume_command(argv: Sequence[str]) -> int:
@@ -45,6 +50,7 @@ def resume_command(argv: Sequence[str]) -> int:
         progress="quiet" if options.quiet else "auto",
         loggers=options.loggers,
         trust=options.trust,
+        players=read_players(options) or 0,
     )
     return conclude(run, options.quiet)
 

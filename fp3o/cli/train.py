@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from fp3o.cli.options import read_options
+from fp3o.cli.players import read_players
 from fp3o.errors import SettingError
 from fp3o.options import parse_options, read_value, write_options
 
@@ -35,7 +36,8 @@ def train_command(argv: Sequence[str]) -> int:
     if config.task != base.task:
         raise SettingError(f"name the task first: fp3o train {config.task} ...")
     display = make_display("quiet" if options.quiet else "auto")
-    run = start_run(config.resolve(), options.out, display, options.loggers)
+    players = read_players(options)
+    run = start_run(config.resolve(), options.out, display, options.loggers, players=players)
     return conclude(run, options.quiet)
 
 

@@ -45,6 +45,12 @@ class TrainOptions:
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
     """Print errors only."""
+    players: str = "0"
+    """Processes that play the blocks of host environments, a divisor of --blocks, or ray:N for
+    actors of a Ray cluster. Results do not depend on it."""
+    player_timeout: float | None = None
+    """Seconds for a rollout, after which a player is replaced; by default ten times the median,
+    and at least 60."""
 
 
 def setting_constructors() -> Constructors:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from fp3o.errors import SettingError, UserError
 from fp3o.training.players import BlockInput, BlockReply
@@ -29,6 +29,7 @@ class PlayerFailureError(Exception):
     """A player has died; the message says how."""
 
 
+@runtime_checkable
 class PlayerHandle(Protocol):
     """One player, seen from the process that learns. It does one thing at a time."""
 
@@ -172,9 +173,10 @@ class PlayerPool:
     def _settle(self, slot: _Slot, all_wait: bool) -> dict[int, BlockReply]:
         """What a player has done, if it has finished; a failed or late one is replaced."""
         now, job = time.monotonic(), slot.job
-        future = job.future if job else slot.handle and slot.handle.ready
+        assert slot.handle
+        future: Future[Any] = job.future if job else slot.handle.ready
         try:
-            if future and future.done():
+            if future.done():
                 result = future.result()
             elif job and now >= job.deadline:
                 raise TimeoutError(f"gave no reply in {now - job.started:.0f} s")

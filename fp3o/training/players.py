@@ -9,9 +9,10 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fp3o.envs.api import VecEnv
@@ -64,6 +65,7 @@ class BlockReply(NamedTuple):
     """Warnings of another process."""
 
 
+@runtime_checkable
 class BlockPool(Protocol):
     """Plays blocks, somewhere."""
 
@@ -210,4 +212,4 @@ def _divided_keys(keys: Any, blocks: int) -> Any:
 
 
 def _as_keys(numbers: np.ndarray) -> Any:
-    return jax.random.wrap_key_data(numbers)
+    return jax.random.wrap_key_data(jnp.asarray(numbers))

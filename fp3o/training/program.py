@@ -131,10 +131,11 @@ class Program:
         iterate = partial(train_iteration, self.setup, traced)
         self._iterate = self._compiled(iterate, (0, 0), (STATE, SEEDS), (STATE, SEEDS))
         self._host = HostRollout(self.setup, num_seeds)
-        self.env, self._collect = env, getattr(env, "collect", None)
-        if isinstance(env, VecEnv):
-            batch = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-            self.env, self._collect = batch, partial(self._host.collect, batch)
+        if isinstance(env, PlayedBlocks):
+            self.env, self._collect = env, env.collect
+        else:
+            self.env = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
+            self._collect = partial(self._host.collect, self.env)
         # Host rollouts are stacked step by step, so seeds are their second axis.
         update = partial(update_learner, self.setup)
         parts = (SEEDS, SEEDS, STEPS, ENVS, SEEDS), (SEEDS, ENVS, SEEDS)

@@ -174,7 +174,7 @@ def test_host_twin_steps_like_the_probe(task: str) -> None:
     env, twin = VmapEnv(PROBES[task], 64), HostProbe(cue_probe(task), 64)
     (cue, _), step = state = env.reset(jax.random.key(0))
     state, random = state[0], np.random.default_rng(0)
-    host = HostCue(np.asarray(cue.shown), np.asarray(cue.score), np.asarray(cue.time), random)
+    host = HostCue(*map(np.asarray, (cue.shown, cue.score, cue.time)), np.zeros(3, int))
     for _ in range(PROBES[task].max_episode_steps):
         action = random.integers(0, 2, (64, 3, 1))
         state, step = env.step(state, jnp.asarray(action))
