@@ -102,7 +102,7 @@ def test_lost_episodes_are_among_the_metrics(tmp_path: Path) -> None:
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
     folder = tmp_path / "failures"
     folder.mkdir()
-    variant = f"default:workers=0,env.folder={str(folder)!r},env.failures=('kill',),env.late=12"
+    variant = f"default:workers=0,env.folder={str(folder)!r},env.failures=('kill',),env.late=18"
     settings = {**SMALL, "seeds": 1, "num_envs": 2, "blocks": 2, "rollout": 8, "eval_every": 0}
     with pytest.warns(RuntimeWarning, match="1 running episodes of 3 steps are truncated"):
         run = fp3o.train(
