@@ -26,6 +26,8 @@ def accepted(flags: str) -> bool:
 
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Tests of programs over several devices need some.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "4")
 # Threads of small matrix products wait for each other where several workers share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Runs of one kind, also in other processes and later sessions, share their compiled program.

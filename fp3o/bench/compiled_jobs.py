@@ -1,6 +1,7 @@
 """Timed jobs of compiled programs: training iterations, and random actions."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,9 +33,9 @@ class TrainingJob(NamedTuple):
         return f"rollout {rollout:.2f} s, learning {learning:.2f} s; {text}"
 
 
-def training_job(config: RunConfig) -> TrainingJob:
-    """Compile the training of a run."""
-    program = make_program(config.check())
+def training_job(config: RunConfig, devices: Sequence[jax.Device] | None = None) -> TrainingJob:
+    """Compile the training of a run, on devices that share it."""
+    program = make_program(config.check(), devices)
     state = program.init(config.seed)
     started = time.perf_counter()
     program.compile(state)

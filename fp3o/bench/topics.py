@@ -47,6 +47,11 @@ TOPICS: Mapping[str, Topic] = {
         "PettingZoo environments in worker processes, beside other wrappers",
         "workers:measure_workers",
     ),
+    "devices": Topic(
+        "Several devices",
+        "cost of the divided program, and the share of each of several devices",
+        "devices:measure_devices",
+    ),
     "gru": Topic("GRU", "the GRU's kernel beside its scan, on a GPU", "gru:measure_gru"),
 }
 """The topics by name, in the order of the page."""

@@ -18,7 +18,7 @@ class BenchOptions:
     """Options of `bench`."""
 
     topics: TopicsArgument = ()
-    """learning, particles, mamujoco, battles, workers, gru; all by default."""
+    """learning, particles, mamujoco, battles, workers, devices, gru; all by default."""
     quick: bool = False
     """Fewer and smaller cases: two to three minutes on two cores."""
     seconds: float | None = None

@@ -14,6 +14,7 @@ from rich.table import Table
 from fp3o.cli.bench import bench_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
+from fp3o.cli.placement import print_error
 from fp3o.cli.runs import (
     evaluate_command,
     export_command,
@@ -22,7 +23,7 @@ from fp3o.cli.runs import (
     resume_command,
 )
 from fp3o.cli.train import train_command
-from fp3o.errors import SettingError, UserError, escaped, nearest, printable
+from fp3o.errors import SettingError, UserError, nearest, printable
 from fp3o.imports import search_in
 from fp3o.runs.compilation_cache import enable_compilation_cache
 
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run_command(arguments[0], arguments[1:])
     except KeyboardInterrupt:
-        _print_error("interrupted")
+        print_error("interrupted")
         return 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the output has closed the pipe
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UserError, OSError) as error:
         if os.environ.get("FP3O_DEBUG"):
             raise
-        _print_error(str(error))
+        print_error(str(error))
         return 2 if isinstance(error, ValueError) else 1
 
 
@@ -87,13 +88,6 @@ def _no_platform(reason: str) -> str:
         "JAX_PLATFORMS to let JAX choose, or set it to cpu, which is always there; `fp3o doctor` "
         "shows what is installed"
     )
-
-
-def _print_error(text: str) -> None:
-    """Print one line to standard error."""
-    console = Console(stderr=True)
-    shown = escaped(f"error: {text}")  # names from files must not control the terminal
-    console.print(shown, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_commands() -> None:

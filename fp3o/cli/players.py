@@ -18,10 +18,8 @@ def read_players(options: Any) -> Any:
         raise SettingError(f"--players is a number such as 8, or ray:8 on a cluster; got {shown}")
     if place == ON_RAY and int(digits):
         from fp3o.experiments.framework.ray_players import RayPlayers
-        from fp3o.runs.progress import make_display
 
-        display = make_display("quiet" if options.quiet else "auto")
-        return RayPlayers(int(digits), timeout, display=display)
+        return RayPlayers(int(digits), timeout, options.address)
     from fp3o.runs.players import player_source
 
     return player_source(int(digits), timeout)

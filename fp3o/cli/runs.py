@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich import box
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read_options
-from fp3o.cli.players import read_players
+from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.cli.train import conclude
 from fp3o.errors import SettingError, escaped
 
@@ -32,27 +32,52 @@ class ResumeOptions:
     """Print errors only."""
     trust: bool = False
     """Import the custom task, network, sharing or algorithm that the run names."""
-    players: str = "0"
-    """Processes that play the blocks of host environments, or ray:N: see `fp3o train --help`."""
-    player_timeout: float | None = None
-    """Seconds for a rollout, after which a player is replaced."""
+    placement: PlacementOptions = field(default_factory=PlacementOptions)
 
 
 def resume_command(argv: Sequence[str]) -> int:
     """Resume a run exactly from its latest checkpoint."""
-    options = read_options(ResumeOptions, argv, resume_command)
-    from fp3o.runs.train import resume
+    return end_member(*resume_status(argv))
 
-    run = resume(
-        options.run,
-        steps=options.steps,
-        restart=options.restart,
-        progress="quiet" if options.quiet else "auto",
-        loggers=options.loggers,
-        trust=options.trust,
-        players=read_players(options) or 0,
-    )
-    return conclude(run, options.quiet)
+
+def resume_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
+    """Resume, or start processes that do: the placement and the exit status."""
+    options = read_options(ResumeOptions, argv, resume_command)
+    where = options.placement
+    where.check()
+    if where.supervises:
+        return where, _launch_resume(options)
+
+    def work_here() -> int:
+        from fp3o.runs.progress import make_display
+        from fp3o.runs.train import continue_run, prepare_resume
+
+        placement = where.to_work()
+        display = make_display("quiet" if options.quiet else "auto")
+        prepare_resume(options.run, options.restart, options.trust, display)
+        run = continue_run(
+            options.run, display, options.loggers, options.steps, placement=placement
+        )
+        return conclude(run and replace(run, trust=options.trust), options.quiet)
+
+    return where, member_status(work_here) if where.is_member else work_here()
+
+
+def _launch_resume(options: ResumeOptions) -> int:
+    """Start the processes that resume a run."""
+    from fp3o.cli.launch import Launch, launch, resume_arguments
+    from fp3o.runs.directory import RunDirectory
+    from fp3o.runs.progress import make_display
+
+    if options.restart:
+        raise SettingError("--restart starts a run over in one process: leave out --processes")
+    settings = RunDirectory(options.run).read_settings()
+    arguments = [x for x in resume_arguments(options) if x != "--trust" or options.trust]
+    if options.steps is not None:
+        arguments += ["--steps", str(options.steps)]
+    work = Launch("resume", (), options.run, options.placement, arguments)
+    display = make_display("quiet" if options.quiet else "auto")
+    return launch(work, display, (settings["seeds"], settings.get("blocks", 1)))
 
 
 @dataclass

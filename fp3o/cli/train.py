@@ -2,21 +2,55 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from fp3o.cli.options import read_options
-from fp3o.cli.players import read_players
+from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.errors import SettingError
 from fp3o.options import parse_options, read_value, write_options
+
+if TYPE_CHECKING:
+    from fp3o.cli.train_options import TrainOptions
+    from fp3o.runs.run_config import RunConfig
 
 
 def train_command(argv: Sequence[str]) -> int:
     """Train policies for a task; without arguments, run the demo."""
-    from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
+    return end_member(*train_status(argv))
+
+
+def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
+    """Train, or start processes that train: the placement and the exit status."""
     from fp3o.runs.progress import make_display
-    from fp3o.runs.train import make_config, start_run
+    from fp3o.runs.train import start_run
+
+    options, config = read_train_options(argv)
+    where = options.placement
+    where.check()
+    display = make_display("quiet" if options.quiet else "auto")
+    if where.supervises:
+        from fp3o.cli.launch import Launch, launch, resume_arguments
+        from fp3o.runs.train import free_path
+
+        path = options.out or str(free_path(config))
+        work = Launch("train", argv, path, where, resume_arguments(options))
+        return where, launch(work, display, (config.seeds, config.learner.blocks))
+
+    def work_here() -> int:
+        placement = where.to_work()
+        found = config.resolve()
+        run = start_run(found, options.out, display, options.loggers, placement=placement)
+        return conclude(run, options.quiet)
+
+    return where, member_status(work_here) if where.is_member else work_here()
+
+
+def read_train_options(argv: Sequence[str]) -> "tuple[TrainOptions, RunConfig]":
+    """The options and the settings among them."""
+    from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
+    from fp3o.runs.train import make_config
     from fp3o.training.host_rollout import disable_async_dispatch
 
     disable_async_dispatch()  # before anything uses the CPU
@@ -35,10 +69,7 @@ def train_command(argv: Sequence[str]) -> int:
     config = options.settings.config
     if config.task != base.task:
         raise SettingError(f"name the task first: fp3o train {config.task} ...")
-    display = make_display("quiet" if options.quiet else "auto")
-    players = read_players(options)
-    run = start_run(config.resolve(), options.out, display, options.loggers, players=players)
-    return conclude(run, options.quiet)
+    return options, config
 
 
 def fold_env_options(arguments: list[str]) -> list[str]:
@@ -62,6 +93,8 @@ def fold_env_options(arguments: list[str]) -> list[str]:
 
 def conclude(run: Any, quiet: bool) -> int:
     """Print the result of a finished run and its paths; returns the exit status."""
+    if run is None:  # another process has its files
+        return 0
     if not run.finished:
         return 130
     if quiet:

@@ -1,12 +1,13 @@
 """Options of `fp3o train`: the fields of `RunConfig`, `Config` and `Hyperparameters`."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import tyro
 
 from fp3o.cli.options import Constructors, constructor
+from fp3o.cli.placement import PlacementOptions
 from fp3o.envs.registry import DEFAULT_TASK
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES
@@ -45,12 +46,7 @@ class TrainOptions:
     """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
     quiet: bool = False
     """Print errors only."""
-    players: str = "0"
-    """Processes that play the blocks of host environments, a divisor of --blocks, or ray:N for
-    actors of a Ray cluster. Results do not depend on it."""
-    player_timeout: float | None = None
-    """Seconds for a rollout, after which a player is replaced; by default ten times the median,
-    and at least 60."""
+    placement: PlacementOptions = field(default_factory=PlacementOptions)
 
 
 def setting_constructors() -> Constructors:

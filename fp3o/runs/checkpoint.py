@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from safetensors.numpy import load as from_bytes
+from safetensors.numpy import save as to_bytes
 
 from fp3o.runs.best import BestPolicies
+from fp3o.runs.checkpoint_files import Checkpoint
 from fp3o.runs.directory import RunError
+from fp3o.runs.processes import is_leader, num_processes, share_bytes
 from fp3o.training.program import TrainState
 
 
@@ -43,6 +47,20 @@ def from_arrays(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             )
         restored.append(_like(old, new))
     return jax.tree.unflatten(structure, restored)
+
+
+def shared_checkpoint(stored: Checkpoint | None) -> Checkpoint | None:
+    """The checkpoint that the first of several processes has read, in all of them."""
+    if num_processes() == 1:
+        return stored
+    content = b""
+    if is_leader() and stored is not None:
+        numbers = {name: np.array(getattr(stored, name)) for name in ("iteration", "cursor")}
+        content = to_bytes({**stored.arrays, **numbers})
+    if not (content := share_bytes(content)):
+        return None
+    arrays = from_bytes(content)
+    return Checkpoint(int(arrays.pop("iteration")), int(arrays.pop("cursor")), arrays)
 
 
 def _like(old: Any, new: np.ndarray) -> Any:

@@ -38,29 +38,34 @@ LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def make_program(config: RunConfig, pool: BlockPool | None = None) -> Program:
+def make_program(
+    config: RunConfig,
+    devices: Sequence[jax.Device] | None = None,
+    pool: BlockPool | None = None,
+) -> Program:
     """The program that trains and evaluates all seeds of a run; its environment is checked.
 
-    Blocks of host environments are played by the pool, by default in this process.
+    With `devices`, they share the work. The pool plays blocks of host environments; without it,
+    this process does.
     """
     enable_compilation_cache()
-    seeds = config.seeds if config.seeds > 1 else None
+    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
     env = config.task_info.env(config.variant)
-    if isinstance(env, HostEnv) and (pool or config.learner.blocks > 1):
-        setup = Setup(env.spec, config.learner)
-        blocks = PlayedBlocks(setup, seeds, pool or make_block_player(config))
-        return Program(blocks, config.learner, seeds)
-    envs = make_envs(config, config.learner.num_envs)
+    if isinstance(env, HostEnv) and (pool or learner.blocks > 1):
+        pool = pool or make_block_player(config)
+        blocks = PlayedBlocks(Setup(env.spec, learner), seeds, pool)
+        return Program(blocks, learner, seeds, devices)
+    envs = make_envs(config, learner.num_envs)
     require_interface(envs)
-    return Program(envs, config.learner, seeds)
+    return Program(envs, learner, seeds, devices)
 
 
 def make_block_player(config: RunConfig) -> BlockPlayer:
     """Plays the blocks of a run in this process."""
-    enable_compilation_cache()
     learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
     setup = Setup(config.task_info.spec(config.variant), learner)
-    return BlockPlayer(setup, seeds, partial(make_envs, config, learner.num_envs // learner.blocks))
+    make_block = partial(make_envs, config, learner.num_envs // learner.blocks)
+    return BlockPlayer(setup, seeds, make_block)
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:

@@ -13,7 +13,6 @@ from fp3o.runs.directory import RunDirectory
 from fp3o.runs.loggers import Logger, open_loggers
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import by_seed
-from fp3o.training.players import PlayedBlocks
 
 TOTALS = ("env_restarts", "env_lost_steps")
 """Failure counts that are not reasons for a failure."""
@@ -64,7 +63,7 @@ class MetricsLog:
 class WorkerFailures:
     """Failures of worker processes since the run started, over all its resumptions."""
 
-    def __init__(self, env: VecEnv | PlayedBlocks):
+    def __init__(self, env: VecEnv):
         self._env = env
         self._before: dict[str, int] = {}
         self._reported = self.counts()

@@ -15,6 +15,7 @@ import jax
 
 from fp3o.envs.workers.messages import last_lines
 from fp3o.errors import UserError
+from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.evaluation import make_block_player
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.host_rollout import disable_async_dispatch
@@ -51,6 +52,7 @@ class PlayerSettings(NamedTuple):
         for name, value in self.jax.items():
             jax.config.update(name, value)
         disable_async_dispatch()
+        enable_compilation_cache()
         return make_block_player(RunConfig().with_settings(self.run))
 
 

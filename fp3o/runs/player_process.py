@@ -1,4 +1,4 @@
-"""Players in processes of this machine.
+"""Processes of this machine that play the blocks of a run.
 
 A process is started as a new program: a fork of a process that uses JAX may hang. It uses the CPU
 alone, listens nowhere, and ends with this process.
@@ -19,6 +19,7 @@ from typing import Any
 from fp3o.envs.workers.watchdog import WATCHDOG
 from fp3o.envs.workers.worker import NO_WINDOW, ONE_THREAD
 from fp3o.runs.player import PlayerService, PlayerSettings
+from fp3o.runs.progress import Display
 from fp3o.training.player_pool import PlayerFailureError, PlayerPoolError, Request
 from fp3o.training.players import BlockReply
 
@@ -37,13 +38,13 @@ DEAD_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ProcessPlayers:
-    """Players in `number` processes of this machine."""
+    """As many players in processes of this machine."""
 
     number: int
     timeout: float | None = None
     """Seconds for a rollout; None: ten times the median so far, and at least 60."""
 
-    def start(self, settings: PlayerSettings) -> "PlayerProcess":
+    def start(self, settings: PlayerSettings, display: Display) -> "PlayerProcess":
         """Start one of them."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         return PlayerProcess(settings, threads=max(1, (cores or 1) // self.number))

@@ -3,7 +3,7 @@
 Their number is no setting of a run: it changes no result, and a run may be resumed with another.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from fp3o.envs.api import HostEnv
@@ -12,6 +12,7 @@ from fp3o.errors import SettingError
 from fp3o.options import show
 from fp3o.runs.player import PlayerSettings
 from fp3o.runs.player_process import ProcessPlayers
+from fp3o.runs.progress import Display
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.player_pool import PlayerHandle, PlayerLimits, PlayerPool, check_players
 
@@ -30,13 +31,13 @@ class PlayerSource(Protocol):
         """Seconds for a rollout; None: ten times the median so far, and at least 60."""
         ...
 
-    def start(self, settings: PlayerSettings) -> PlayerHandle:
+    def start(self, settings: PlayerSettings, display: Display) -> PlayerHandle:
         """Start one of them."""
         ...
 
 
 def player_source(players: Any, timeout: float | None = None) -> PlayerSource | None:
-    """Players of this machine if a number is given; None for 0, no players."""
+    """What the option `players` means: for a number, processes of this machine; for 0, none."""
     if isinstance(players, PlayerSource):
         return players
     if type(players) is not int or players < 0:
@@ -67,11 +68,12 @@ def require_players(config: RunConfig, source: PlayerSource | None) -> None:
 
 
 def make_pool(
-    config: RunConfig, source: PlayerSource | None, say: Callable[[str], None]
+    config: RunConfig, source: PlayerSource | None, display: Display
 ) -> PlayerPool | None:
-    """A pool of the players of a run; `say` shows a message to the user."""
+    """A pool of the players of a run; the display shows which of them fail."""
     if source is None:
         return None
     settings, limits = PlayerSettings.of(config), PlayerLimits(source.timeout)
     number, blocks = source.number, config.learner.blocks
-    return PlayerPool(lambda: source.start(settings), number, blocks, limits, say)
+    start = partial(source.start, settings, display)
+    return PlayerPool(start, number, blocks, limits, display.say)

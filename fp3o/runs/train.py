@@ -1,17 +1,20 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
-from fp3o.options import show
-from fp3o.runs.directory import DamagedRunError, RunDirectory
+from fp3o.runs.directory import DamagedRunError, RunDirectory, RunError
 from fp3o.runs.loggers import check_loggers
-from fp3o.runs.players import PlayerSource, player_source, require_players
-from fp3o.runs.progress import Display, DisplayStyle, make_display
+from fp3o.runs.placement import ONE_DEVICE, Placement
+from fp3o.runs.processes import agree, from_leader, is_leader
+from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import set_aside
 from fp3o.runs.run import Run
@@ -45,15 +48,18 @@ def train(
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
-            `config` to name code to import; `players=4`, processes that play the blocks of
-            environments (see `--players`).
+            `config` to name code to import; `devices=4`, the number of devices that share the
+            seeds and the `blocks` of environments; and `players=4`, the number of other processes
+            that play the `blocks` of environments on the host.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    trust, players = overrides.pop("trust", False), player_source(overrides.pop("players", 0))
+    placement = Placement.take(overrides)
+    trust = overrides.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
     resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
-    return start_run(resolved, out, make_display(progress), loggers, players=players)
+    options = make_display(progress), loggers
+    return _run_of_leader(start_run(resolved, out, *options, placement=placement), out)
 
 
 def resume(
@@ -63,7 +69,6 @@ def resume(
     restart: bool = False,
     progress: DisplayStyle = "auto",
     loggers: Sequence[str] = ("tensorboard",),
-    trust: bool = False,
     **options: Any,
 ) -> Run:
     """Resume a run exactly from its latest checkpoint; `steps` may be increased.
@@ -71,17 +76,29 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    A custom task, network, sharing or algorithm that the run names is imported only if you `trust`
-    it, unless this process has registered it. The option `players` is that of `train`.
+    Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
+    the run names is imported only if you `trust` it, unless this process has registered it. Any
+    numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
     """
-    players = player_source(options.pop("players", 0))
+    trust, placement = options.pop("trust", False), Placement.take(options)
     if options:
-        raise SettingError(f"unknown option {show(next(iter(options)))} of resume: Known: players")
-    require_trust_in_run(path, trust)
+        raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
     display = make_display(progress)
-    if restart:
-        set_aside(RunDirectory(path), display)
-    return replace(continue_run(path, display, loggers, steps, players=players), trust=trust)
+    prepare_resume(path, restart, trust, display)
+    run = continue_run(path, display, loggers, steps, placement=placement)
+    return replace(_run_of_leader(run, path), trust=trust)
+
+
+def prepare_resume(path: str | Path, restart: bool, trust: bool, display: Display) -> None:
+    """Refuse to import code that is not trusted; put the old files aside if it starts over."""
+
+    def prepare() -> dict[str, Any]:
+        require_trust_in_run(path, trust)
+        if restart:
+            set_aside(RunDirectory(path), display)
+        return {}
+
+    from_leader(prepare)
 
 
 def make_config(
@@ -112,17 +129,29 @@ def start_run(
     display: Display,
     loggers: Sequence[str],
     with_report: bool = True,
-    players: PlayerSource | None = None,
-) -> Run:
-    """Start a run in a new directory, train it, and write its report."""
+    placement: Placement = ONE_DEVICE,
+) -> Run | None:
+    """Start a run in a new directory, train it, and write its report.
+
+    None in a process that trains along with the one that has the files.
+    """
     check_loggers(loggers)
-    require_players(config, players)
-    directory = RunDirectory(out if out is not None else _free_path(config))
-    directory.create()
-    with directory.writing():
+    devices = placement.choose(config)
+    directory = RunDirectory(out if out is not None else free_path(config))
+
+    def create() -> dict[str, Any]:
+        directory.create()
+        writing.enter_context(directory.writing())
         agents = config.task_info.spec(config.variant).num_agents
         directory.write_json("config.json", provenance_record(config.settings, agents))
-        run = _finish(Trainer(config, directory, display, loggers, players), with_report)
+        return {}
+
+    with ExitStack() as writing:
+        from_leader(create)
+        if not is_leader():
+            return _follow(config, devices)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
+        run = _finish(trainer, with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
 
@@ -132,28 +161,49 @@ def continue_run(
     loggers: Sequence[str],
     steps: int | float | None = None,
     with_report: bool = True,
-    players: PlayerSource | None = None,
-) -> Run:
-    """Continue a run from its latest checkpoint, and write its report."""
+    placement: Placement = ONE_DEVICE,
+) -> Run | None:
+    """Continue a run from its latest checkpoint, and write its report; None as in `start_run`."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
-    config = RunConfig().with_settings(directory.read_settings()).check()
-    require_players(config, players)
-    directory.lock()
-    with directory.writing():
+
+    def read() -> dict[str, Any]:
+        config = RunConfig().with_settings(directory.read_settings()).check()
+        directory.lock()
+        writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        total = config.iterations * config.steps_per_iteration
-        if (done := _finished_steps(directory)) != total:
-            trainer = Trainer(config, directory, display, loggers, players)
-            done = max(done, trainer.step)
-            if total < done:
-                raise SettingError(f"{path} has already done {done} steps, more than {total}")
-            if trainer.iteration < config.iterations:
-                trainer.note_resumption()
-            return _finish(trainer, with_report)
-        return _with_report(Run.load(path), display, with_report)
+        return {"settings": config.settings, "done": _finished_steps(directory)}
+
+    with ExitStack() as writing:
+        found = from_leader(read)
+        config, done = RunConfig().with_settings(found["settings"]), found["done"]
+        devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
+        if not is_leader():
+            return _follow(config, devices if done != total else ())
+        if done == total:
+            return _with_report(Run.load(path), display, with_report)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
+        if total < (done := max(done, trainer.step)):
+            raise SettingError(f"{path} has already done {done} steps, more than {total}")
+        if trainer.iteration < config.iterations:
+            trainer.note_resumption()
+        return _finish(trainer, with_report)
+
+
+def _follow(config: RunConfig, devices: Sequence[jax.Device] | None) -> None:
+    """Train along with the leader, if there are devices, until it has written everything."""
+    if devices:
+        Trainer(config, None, QuietDisplay(), (), devices).run()
+    agree(True)
+
+
+def _run_of_leader(run: Run | None, path: str | Path | None) -> Run:
+    """The run, in other processes than the leader as far as they see its files."""
+    if run is None and path is None:
+        raise RunError("the first process has chosen a directory for the run: name it with out=")
+    return run or Run.load(Path(path or ""))
 
 
 def _finished_steps(directory: RunDirectory) -> int:
@@ -175,8 +225,10 @@ EVALUATE_AGAIN = "Delete {path} and resume: the policies are then evaluated agai
 
 def _finish(trainer: Trainer, with_report: bool) -> Run:
     """Train to the end or until a stop signal; write the report of a finished run."""
-    finished, run = trainer.run(), Run.load(trainer.directory.path)
-    return _with_report(run, trainer.display, finished and with_report)
+    finished, run = trainer.run(), Run.load(trainer.path)
+    run = _with_report(run, trainer.display, finished and with_report)
+    agree(True)  # the other processes may read the run now
+    return run
 
 
 def _with_report(run: Run, display: Display, wanted: bool) -> Run:
@@ -186,7 +238,7 @@ def _with_report(run: Run, display: Display, wanted: bool) -> Run:
     return run
 
 
-def _free_path(config: RunConfig) -> Path:
+def free_path(config: RunConfig) -> Path:
     """`runs/task-algorithm-sharing-1`, or the first number that is free."""
     settings = config.settings
     sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"

@@ -9,43 +9,49 @@ import numpy as np
 
 from fp3o.errors import NonFiniteError
 from fp3o.runs.best import BestPolicies
-from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, to_arrays
-from fp3o.runs.checkpoint_files import LENGTH, Checkpoint, settings_digest
+from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row, make_program
-from fp3o.runs.metrics_log import MetricsLog, Row, WorkerFailures, metric_rows
+from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
 from fp3o.runs.players import PlayerSource, make_pool
+from fp3o.runs.processes import agree
 from fp3o.runs.progress import Display, TrainingStatus
-from fp3o.runs.provenance import provenance_record
-from fp3o.runs.results import final_evaluation, write_policies
+from fp3o.runs.recorder import NoRecorder, RunRecorder
+from fp3o.runs.results import final_evaluation
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import first_non_finite
 from fp3o.runs.signals import stop_signals
-from fp3o.spec import FORMAT
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.program import Program, TrainState
 
 
 class Trainer:
-    """Trains a run in this process, from its newest checkpoint if there is one."""
+    """Trains a run in this process, from its newest checkpoint if there is one.
+
+    Without a directory nothing is written: another process of the same run does it.
+    """
 
     def __init__(
         self,
         config: RunConfig,
-        directory: RunDirectory,
+        directory: RunDirectory | None,
         display: Display,
         loggers: Sequence[str],
+        devices: Sequence[jax.Device] | None = None,
         players: PlayerSource | None = None,
     ):
-        self.config, self.directory, self.display = config, directory, display
-        self._pool = make_pool(config, players, display.say)
-        self.program: Program = make_program(config, self._pool)
+        self.config, self.display = config, display
+        self._pool = make_pool(config, players, display)
+        self.program: Program = make_program(config, devices, self._pool)
         state = self.program.init(config.seed)
-        best = BestPolicies.initial(state.learner.actor, config.seeds)
+        best = BestPolicies.initial(self.program.fetch(state.learner.actor), config.seeds)
         self.checkpoint = TrainCheckpoint(state, best)
-        self.iteration = 0
-        self._settings = settings_digest(directory.read_settings())
-        self._log = MetricsLog(directory, loggers)
+        self.iteration, self._is_new = 0, True
+        self._files = (
+            RunRecorder(config, directory, self.program.setup, loggers)
+            if directory
+            else NoRecorder()
+        )
         self._failures = WorkerFailures(self.program.env)
         # Of this process only: an earlier one may have run on another machine.
         self._seconds: dict[str, float | None] = {"compile": None, "train": None}
@@ -60,17 +66,18 @@ class Trainer:
 
     @property
     def path(self) -> str:
-        """The run directory, for messages."""
-        return str(self.directory.path)
+        """The run directory; empty in a process that writes nothing."""
+        return self._files.path
 
     def run(self) -> bool:
         """Train to the end or until a stop signal, then evaluate; whether the run is finished."""
         try:
             if self.iteration < self.config.iterations:
-                self._log.open(self.config, self.step + 1 if self.step else 0)
+                self._files.open(self.step)
                 self._train()
             finished = self.iteration >= self.config.iterations
-            if finished and not (self.directory.path / "results.json").exists():
+            (has_results,) = agree(self._files.has_results)
+            if finished and not has_results:
                 self._finish()
         except KeyboardInterrupt:
             self.display.close()
@@ -81,7 +88,7 @@ class Trainer:
             raise
         finally:
             self.display.close()
-            self._log.close()
+            self._files.close()
             if self._pool:
                 self._pool.close()
         return finished
@@ -92,8 +99,7 @@ class Trainer:
             self.program.compile(self.checkpoint.state)
         self._seconds["compile"] = time.perf_counter() - started
         self.display.say(f"compiled in {self._seconds['compile']:.1f} s; output in {self.path}")
-        for outdated in ("results.json", "report.html"):
-            (self.directory.path / outdated).unlink(missing_ok=True)
+        self._files.discard_results()
         self._loop()
         if self.iteration < self.config.iterations:
             self.display.close()
@@ -106,15 +112,18 @@ class Trainer:
         config, status = self.config, self._status()
         started = saved = time.perf_counter()
         with stop_signals(self.display.say) as stop:
-            if self._log.cursor == 0:
+            if self._is_new:
                 self._write_rows([{}] * config.seeds, self._evaluate())
                 # From now on a run without any checkpoint has lost it and does not start over.
-                self._save_checkpoint()
-            while self.iteration < config.iterations and not stop:
+                self._files.save_checkpoint(0, self.program.fetch(self.checkpoint))
+            stopped = False
+            while self.iteration < config.iterations and not stopped:
                 rows = self._iterate(started)
                 status.advance(self.step, rows)
                 self.display.update(status)
-                if time.perf_counter() - saved >= config.save_every:
+                due = time.perf_counter() - saved >= config.save_every
+                stopped, due = agree(bool(stop), due)
+                if due:
                     self._save()
                     saved = time.perf_counter()
             self._seconds["train"] = time.perf_counter() - started
@@ -141,8 +150,7 @@ class Trainer:
         rows = metric_rows(jax.device_get(metrics), config.seeds)
         if iteration % config.log_every == 0 or due:
             rows = self._write_rows(rows, evaluated)
-            seconds = time.perf_counter() - started
-            self.directory.append("timing.jsonl", [{"step": self.step, "seconds": seconds}])
+            self._files.write_time(self.step, time.perf_counter() - started)
         return rows
 
     def _update(self) -> tuple[TrainState, dict[str, Any]]:
@@ -160,7 +168,7 @@ class Trainer:
 
     def _check_finite(self) -> None:
         """Reject an initial or restored state that could neither be trained nor saved again."""
-        learner, best = self.checkpoint.state.learner, self.checkpoint.best
+        learner, best = self.program.fetch(self.checkpoint.state.learner), self.checkpoint.best
         seeds = self.config.seed_numbers
         broken = first_non_finite(learner, seeds)
         if broken := broken or first_non_finite(learner._replace(actor=best.actor), seeds):
@@ -179,7 +187,7 @@ class Trainer:
             {**progress, "seed": seed, **counts, **row, **evaluation}
             for seed, row, evaluation in zip(seeds, rows, evaluated, strict=True)
         ]
-        self._log.write(full)
+        self._files.write_rows(full)
         return full
 
     def _evaluate(self) -> list[Row]:
@@ -191,7 +199,8 @@ class Trainer:
         names = self.program.setup.spec.episode_metrics
         rows = [evaluation_row(EvalEpisodes(*one), names) for one in zip(*evaluated, strict=True)]
         score = np.array([row["eval_return"] for row in rows], np.float64)  # NaN for None
-        self.checkpoint = TrainCheckpoint(state, best.updated(score, self.step, actor))
+        best = best.updated(score, self.step, self.program.fetch(actor))
+        self.checkpoint = TrainCheckpoint(state, best)
         return rows
 
     def _finish(self) -> None:
@@ -199,37 +208,25 @@ class Trainer:
         config = self.config
         with self.display.waiting(f"final evaluation: {config.final_episodes} episodes per seed"):
             results = final_evaluation(self.program, config, self.checkpoint)
-        evaluations = {which: results[which] for which in ("last", "best")}
-        write_policies(self.directory, self.program.setup, self.checkpoint, self.step, evaluations)
-        totals = {"steps": self.step, "seconds": self._seconds, "steps_per_second": self._rate}
-        content = {"format": FORMAT, **totals, **results, **self._failures.counts()}
-        self.directory.write_json("results.json", content)
+        totals = {"seconds": self._seconds, "steps_per_second": self._rate}
+        content = {**totals, **results, **self._failures.counts()}
+        self._files.finish(self.step, self.program.fetch(self.checkpoint), content)
 
     def _restore(self) -> None:
         """Load the newest intact checkpoint and drop the metrics written after it."""
-        stored, cursor = self.directory.newest(), 0
+        stored, cursor = shared_checkpoint(self._files.newest()), 0
         if stored is not None:
-            self.checkpoint = from_arrays(self.checkpoint, stored.arrays)
-            self.iteration, cursor = stored.iteration, stored.cursor
-        self._failures.restore(self._log.rewind(cursor))
-
-    def _save_checkpoint(self) -> None:
-        arrays, log = to_arrays(self.checkpoint), self._log
-        stored = Checkpoint(self.iteration, log.cursor, arrays, self._settings, log.digest)
-        self.directory.save(stored, self.config.keep_checkpoints)
+            state, best = from_arrays(self.checkpoint, stored.arrays)
+            self.checkpoint = TrainCheckpoint(self.program.place(state), best)
+            self.iteration, cursor, self._is_new = stored.iteration, stored.cursor, False
+        self._failures.restore(self._files.rewind(cursor))
 
     def _save(self) -> None:
         """Write a checkpoint and the current policies."""
-        self._save_checkpoint()
-        write_policies(self.directory, self.program.setup, self.checkpoint, self.step)
+        checkpoint = self.program.fetch(self.checkpoint)
+        self._files.save_checkpoint(self.iteration, checkpoint)
+        self._files.save_policies(self.step, checkpoint)
 
     def note_resumption(self) -> None:
-        """Record in config.json the machine, versions and length with which the run continues."""
-        record = self.directory.read_json("config.json")
-        now = provenance_record(self.config.settings, record["agents"])
-        here = {name: now[name] for name in ("versions", "commit", "device", "created")}
-        resumed = [*record.get("resumed", []), {"step": self.step, **here}]
-        # Only the length changes: the checkpoints were written with the other settings as they are.
-        settings = {**record["settings"], LENGTH: now["settings"][LENGTH]}
-        content = {**record, "settings": settings, "resumed": resumed}
-        self.directory.write_json("config.json", content)
+        """Record the machine and the length with which the run continues."""
+        self._files.note_resumption(self.step)

@@ -8,6 +8,7 @@ communication; along the second they share the environments of the same seeds, w
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -54,8 +55,12 @@ class DeviceGrid:
         return bool(self.mesh.is_multi_process)
 
     def put(self, tree: Any, divisions: Any) -> Any:
-        """Distribute arrays among the devices."""
-        return jax.device_put(tree, self._shardings(self._specs(divisions)))
+        """Distribute arrays among the devices; every process must have the same arrays."""
+        shardings = self._shardings(self._specs(divisions))
+        if not self.spans_processes:
+            return jax.device_put(tree, shardings)
+        put_part = lambda sharding, part: jax.tree.map(partial(_put_array, sharding), part)  # noqa: E731
+        return jax.tree.map(put_part, shardings, tree)
 
     def compiled(self, function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
         """A function of one device's share as a compiled function of all devices.
@@ -74,9 +79,13 @@ class DeviceGrid:
 
     def fetch(self, tree: Any) -> Any:
         """Arrays of all devices on the host; every process has to call this."""
+        leaves, structure = jax.tree.flatten(tree)
         if self.spans_processes:
-            tree = self._replicate(tree)
-        return jax.device_get(tree)
+            divided = [k for k, x in enumerate(leaves) if _is_divided(x)]
+            whole = self._replicate([leaves[k] for k in divided])
+            for k, x in zip(divided, whole, strict=True):
+                leaves[k] = x
+        return jax.device_get(jax.tree.unflatten(structure, leaves))
 
     def _specs(self, divisions: Any) -> Any:
         seeds = (SEED_AXIS,) if self.num_seeds else ()
@@ -94,8 +103,21 @@ class DeviceGrid:
             is_leaf=lambda x: isinstance(x, PartitionSpec),
         )
 
-    def _replicate(self, tree: Any) -> Any:
-        return jax.jit(lambda x: x, out_shardings=self._shardings(PartitionSpec()))(tree)
+    @cached_property
+    def _replicate(self) -> Any:
+        return jax.jit(lambda x: x, out_shardings=self._shardings(PartitionSpec()))
+
+
+def _is_divided(x: Any) -> bool:
+    return isinstance(x, jax.Array) and not x.is_fully_addressable and not x.is_fully_replicated
+
+
+def _put_array(sharding: NamedSharding, x: Any) -> jax.Array:
+    """An array on devices of several processes, each of which has all of it."""
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(_put_array(sharding, jax.random.key_data(x)))
+    host = np.asarray(x)
+    return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 
 def split_devices(num_devices: int, num_seeds: int, blocks: int) -> tuple[int, int]:

@@ -95,7 +95,7 @@ class _Slot:
 
 
 class PlayerPool:
-    """Players of equal numbers of blocks, started when they are first needed."""
+    """Some players with equal numbers of blocks, started when they are first needed."""
 
     def __init__(
         self,

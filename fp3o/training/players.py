@@ -9,7 +9,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,9 @@ import numpy as np
 
 from fp3o.envs.api import VecEnv
 from fp3o.envs.vectorise import SeedBatchedEnv
+from fp3o.errors import UserError
 from fp3o.learning.collectives import block_keys
 from fp3o.learning.setup import Setup
-from fp3o.spec import EnvSpec
 from fp3o.training.host_rollout import HostRollout
 from fp3o.training.rollout import RolloutState
 from fp3o.types import TimeStep, Trajectory
@@ -43,7 +43,7 @@ class BlockInput(NamedTuple):
     state: BlockState | None = None
 
 
-class EnvReport(NamedTuple):
+class BlockReport(NamedTuple):
     """Which environments played a block, and their failures."""
 
     instance: int
@@ -60,7 +60,7 @@ class BlockReply(NamedTuple):
     state: BlockState
     trajectory: Trajectory | None
     """None: the environments were only reset."""
-    report: EnvReport
+    report: BlockReport
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
     """Warnings of another process."""
 
@@ -122,34 +122,35 @@ class BlockPlayer:
             before = RolloutState(*state, (), ())  # pyright: ignore[reportArgumentType]
             after, trajectory = self._host.play(env, folded, before, noise)
             state = BlockState(*after[:3])
-        report = EnvReport(instance, env.restorable, dict(env.failure_counts()))
+        report = BlockReport(instance, env.restorable, dict(env.failure_counts()))
         return BlockReply(state, trajectory, report)
 
 
-class PlayedBlocks:
+class PlayedBlocks(VecEnv):
     """The host environments of a program, in blocks that a pool plays.
 
     Arrays of all environments are joined along their axis; the state of the environments is a tuple
     of the blocks' states (for a single block, the state itself).
     """
 
-    jittable: ClassVar[bool] = False
-
     def __init__(self, setup: Setup, num_seeds: int | None, pool: BlockPool):
         self._blocks, self._axis, self._pool = setup.config.blocks, 1 if num_seeds else 0, pool
-        self.spec: EnvSpec = setup.spec
-        self.num_envs: int = setup.config.num_envs * (num_seeds or 1)
+        self.spec, self.num_envs = setup.spec, setup.config.num_envs * (num_seeds or 1)
         self._size = setup.config.num_envs // self._blocks
         self._divide = jax.jit(partial(_divided_keys, blocks=self._blocks))
         self._reset_keys: list[Any] = [None] * self._blocks
-        self._reports: dict[int, EnvReport] = {}
+        self._reports: dict[int, BlockReport] = {}
         self._earlier: Counter[str] = Counter()
 
-    def reset(self, keys: Any) -> tuple[Any, TimeStep]:
+    def reset(self, key: Any) -> tuple[Any, TimeStep]:
         """Start an episode in every environment, with keys `(*s)`."""
-        self._reset_keys = [*np.asarray(self._divide(keys))]
+        self._reset_keys = [*np.asarray(self._divide(key))]
         replies = self._ask(None, map(BlockInput, self._reset_keys))
         return self._joined_state(replies), self._joined_steps(replies)
+
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Refused: a message to another process at every step would take too long."""
+        raise UserError("blocks of environments are played rollout by rollout, not step by step")
 
     def collect(
         self, params: Any, state: RolloutState, keys: Any

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +109,7 @@ class Program:
 
     def __init__(
         self,
-        env: VecEnv | PlayedBlocks,
+        env: VecEnv,
         config: Config,
         num_seeds: int | None = None,
         devices: Sequence[jax.Device] | None = None,
@@ -124,18 +124,15 @@ class Program:
                 f"the task has {env.num_envs} environments, the configuration asks for "
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
+        whole = self.on_host and not isinstance(env, PlayedBlocks)
+        self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if whole and num_seeds else env
         self.grid = devices and DeviceGrid.make(devices, num_seeds, config.blocks)
-        batched, traced = jax.vmap if num_seeds else lambda function: function, cast(Any, env)
-        self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, traced)))
+        batched = jax.vmap if num_seeds else lambda function: function
+        self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
         self._split_keys = jax.jit(batched(partial(split_keys, self.setup)))
-        iterate = partial(train_iteration, self.setup, traced)
+        iterate = partial(train_iteration, self.setup, env)
         self._iterate = self._compiled(iterate, (0, 0), (STATE, SEEDS), (STATE, SEEDS))
         self._host = HostRollout(self.setup, num_seeds)
-        if isinstance(env, PlayedBlocks):
-            self.env, self._collect = env, env.collect
-        else:
-            self.env = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
-            self._collect = partial(self._host.collect, self.env)
         # Host rollouts are stacked step by step, so seeds are their second axis.
         update = partial(update_learner, self.setup)
         parts = (SEEDS, SEEDS, STEPS, ENVS, SEEDS), (SEEDS, ENVS, SEEDS)
@@ -146,9 +143,9 @@ class Program:
     def hyperparameters(self) -> Hyperparameters:
         """The configured hyperparameters, for every seed."""
         hparams = self.setup.config.hyperparameters.as_arrays()
-        if not self.num_seeds:
-            return hparams
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
+        if self.num_seeds:
+            hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
+        return self.grid.put(hparams, SEEDS) if self.grid else hparams
 
     def init(self, seed: int = 0) -> TrainState:
         """Initial training state; the seeds are `seed, seed + 1, ...`."""
@@ -217,6 +214,8 @@ class Program:
                 deterministic=deterministic,
             )
             self._evaluate[options] = self._compiled(evaluate, (0, 0), (SEEDS, SEEDS), SEEDS)
+        if self.grid:
+            params, keys = self.grid.put((self.fetch(params), keys), SEEDS)
         episodes, fault = self._evaluate[options](params, keys)
         if self.grid:
             episodes, fault = self.grid.fetch((episodes, fault))
@@ -254,7 +253,11 @@ class Program:
         self, state: TrainState, hparams: Hyperparameters
     ) -> tuple[TrainState, Metrics]:
         key, step_keys, learn_key = self._split_keys(state.key)
-        rollout, trajectory = self._collect(state.learner.actor, state.rollout, step_keys)
+        inputs = state.learner.actor, state.rollout, step_keys
+        if isinstance(self.env, PlayedBlocks):
+            rollout, trajectory = self.env.collect(*inputs)
+        else:
+            rollout, trajectory = self._host.collect(self.env, *inputs)
         # Only what the learner needs is passed on; the rest stays on the host.
         passed = rollout._replace(env_state=(), timestep=(), actor_hidden=())
         learner, passed, metrics = self._update(

@@ -150,7 +150,7 @@ class World:
         if trains:
             return self._start(config, out, make_display("quiet"), ("none",), with_report=False)
         train_module.check_loggers([name for name in loggers if name not in ("wandb", "mlflow")])
-        return fp3o.Run.load(self.copy(out if out is not None else train_module._free_path(config)))
+        return fp3o.Run.load(self.copy(out if out is not None else train_module.free_path(config)))
 
     def continue_run(self, path: Any, display: Any, loggers: Any, steps: Any = None) -> fp3o.Run:
         more = 2 * shrink(RunConfig.from_preset()).steps

@@ -1,6 +1,6 @@
 """A task on the host by import path, whose environments may fail once in a player.
 
-Players import this, so its environments can be made in other processes.
+Other processes import this module to make its environments.
 """
 
 import os

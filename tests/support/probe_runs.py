@@ -8,7 +8,6 @@ from small_runs import SMALL
 
 from fp3o.runs import evaluation
 from fp3o.runs.run_config import RunConfig
-from fp3o.training.players import BlockPool
 from fp3o.training.program import Program
 
 SETTINGS: dict[str, Any] = {**SMALL, "save_every": 0.0, "loggers": ()}
@@ -25,10 +24,10 @@ NOT_COMPILED = (
 """Settings of a run that are no part of its program."""
 
 
-def compiled_program(config: RunConfig, pool: BlockPool | None = None) -> Program:
+def compiled_program(config: RunConfig, devices: Any = None, pool: Any = None) -> Program:
     """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
-    if pool or config.task.split("/")[0] not in BUILT_IN:
-        return evaluation.make_program(config, pool)
+    if devices or pool or config.task.split("/")[0] not in BUILT_IN:
+        return evaluation.make_program(config, devices, pool)
     settings = {name: x for name, x in config.settings.items() if name not in NOT_COMPILED}
     return _compiled(RunConfig().with_settings(settings))
 

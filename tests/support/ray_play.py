@@ -18,6 +18,7 @@ from host_cues import TASK
 from ray.cluster_utils import Cluster
 
 from fp3o.experiments.framework.ray_players import RayPlayers
+from fp3o.runs.placement import Placement
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.train import start_run
 
@@ -47,8 +48,9 @@ def main(out: Path) -> None:
         cluster.remove_node(second, allow_graceful=False)
 
     threading.Thread(target=kill_second_node, daemon=True).start()
-    players = RayPlayers(2, address=cluster.address, display=display)
-    run = start_run(config(), out, display, (), False, players)
+    placement = Placement(players=RayPlayers(2, address=cluster.address))
+    run = start_run(config(), out, display, (), False, placement)
+    assert run
     found = {"alive": sum(node["Alive"] for node in ray.nodes()), "lines": display.lines}
     print("\n" + json.dumps({"finished": run.finished, "written": written, **found}), flush=True)
     ray.shutdown()

@@ -103,7 +103,7 @@ class Lab:
         self.started = []
 
         def start() -> Player:
-            # Players start in the order of their places; later ones replace a failed one.
+            # They start in the order of their places; later ones replace a failed one.
             number = len(self.started)
             planned = failures[number] if number < len(failures) else limits.get("later", [])
             self.started.append(Player(self.player(), planned))

@@ -53,7 +53,7 @@ def run_grid_on_ray(
         return True
     connect(ray, options.address, display)
     out.mkdir(parents=True, exist_ok=True)
-    store = _start_store(ray, out)
+    store = start_store(ray, out)
     task = _remote_task(ray, options)
     labels = {task.remote(cell, store): cell.label for cell in left}
     display.say(f"{len(left)} cells on {len(ray.nodes())} nodes, {_resources_text(ray, options)}")
@@ -86,7 +86,7 @@ def _cancel(ray: Any, tasks: Sequence[Any]) -> None:
         ray.cancel(task, force=True)
 
 
-def _start_store(ray: Any, out: Path) -> Any:
+def start_store(ray: Any, out: Path) -> Any:
     """A `ResultStore` as an actor on this machine."""
     strategies = import_module("ray.util.scheduling_strategies")
     node = ray.get_runtime_context().get_node_id()

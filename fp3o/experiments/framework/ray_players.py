@@ -1,39 +1,37 @@
-"""Players on a Ray cluster: each is an actor with one core, on any node.
+"""Actors of a Ray cluster that play the blocks of a run: each has one core of any node.
 
 A node needs fp3o and what the task needs. If a player or its node dies, another actor is started;
 until it is there, the other players play its blocks.
 """
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fp3o.envs.workers.worker import ONE_THREAD
 from fp3o.experiments.framework.ray_cluster import connect, import_ray
 from fp3o.runs.player import PlayerService, PlayerSettings
 from fp3o.runs.player_process import CPU_ALONE, THREADS
-from fp3o.runs.progress import Display, make_display
+from fp3o.runs.progress import Display
 from fp3o.training.player_pool import PlayerFailureError, Request
 from fp3o.training.players import BlockReply
 
 
 @dataclass(frozen=True)
 class RayPlayers:
-    """Players in `number` actors of a Ray cluster: `fp3o.train(..., players=RayPlayers(8))`."""
+    """As many players on a Ray cluster: `fp3o.train(..., players=RayPlayers(8))`."""
 
     number: int
     timeout: float | None = None
     """Seconds for a rollout; None: ten times the median so far, and at least 60."""
     address: str | None = None
     """Of the cluster; None: the one of RAY_ADDRESS or of this machine, or a new one here."""
-    display: Display = field(default_factory=make_display)
-    """Shows what the user should know about the cluster."""
 
-    def start(self, settings: PlayerSettings) -> "RayPlayer":
+    def start(self, settings: PlayerSettings, display: Display) -> "RayPlayer":
         """Start one of them."""
         ray = import_ray()
         if not ray.is_initialized():
-            connect(ray, self.address, self.display)
+            connect(ray, self.address, display)
         return RayPlayer(ray, settings)
 
 

@@ -13,6 +13,7 @@ from fp3o.experiments.framework.progress import GridProgress
 from fp3o.experiments.framework.timing import time_iteration
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.progress import Display
+from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.signals import stop_signals
 from fp3o.runs.train import continue_run, start_run
@@ -48,7 +49,7 @@ def train_cell(config: RunConfig, path: Path, display: Display) -> bool:
     """Start or resume the run of a cell; False if it was stopped."""
     directory = RunDirectory(path)
     if not directory.exists():
-        return start_run(config, path, display, (), with_report=False).finished
+        return _finished(start_run(config, path, display, (), with_report=False))
     started = _stored_config(directory.read_settings(), config, path)
     if started.seeds != config.seeds:
         raise RunError(
@@ -56,7 +57,12 @@ def train_cell(config: RunConfig, path: Path, display: Display) -> bool:
             "--out"
         )
     steps = max(started.steps, config.steps)
-    return continue_run(path, display, (), steps, with_report=False).finished
+    return _finished(continue_run(path, display, (), steps, with_report=False))
+
+
+def _finished(run: Run | None) -> bool:
+    assert run is not None, "a cell is trained by one process"
+    return run.finished
 
 
 def time_cell(config: RunConfig, path: Path, display: Display) -> bool:
