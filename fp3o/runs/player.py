@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fp3o.envs.workers.messages import last_lines
-from fp3o.errors import UserError
+from fp3o.errors import SettingError, UserError
 from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.evaluation import make_block_player
 from fp3o.runs.run_config import RunConfig
@@ -29,6 +29,8 @@ JAX_SETTINGS = (
     "jax_threefry_partitionable",
 )
 """Settings of JAX that results depend on."""
+
+HINT = "Other processes know nothing that only this one has registered: use import paths"
 
 
 class PlayerSettings(NamedTuple):
@@ -67,6 +69,8 @@ class PlayerService:
         """Make the player."""
         try:
             self._player = self._settings.make()
+        except UserError as error:
+            return SettingError(f"a player cannot be made from the run's settings: {error}. {HINT}")
         except Exception as error:
             return as_answer(error)
         return None

@@ -57,8 +57,8 @@ class PlayerLimits(NamedTuple):
 
 
 LEAST_SECONDS, FIRST_SECONDS, RELATIVE = 60.0, 600.0, 10.0
-"""Of the limit of a rollout: the smallest one, that of the first rollout, which includes compiling,
-and the multiple of the median."""
+"""Of the limit of a rollout: the smallest one, that of the first rollout, which includes compiling
+(and that of a reset), and the multiple of the median."""
 
 
 class _Job(NamedTuple):
@@ -110,13 +110,15 @@ class PlayerPool:
         self.failures: Counter[str] = Counter()
         self._start, self._limits, self._say = start, limits, say
         self._slots = [_Slot(i, range(i * share, (i + 1) * share)) for i in range(num_players)]
-        self._seconds: deque[float] = deque(maxlen=100)
+        self._seconds: deque[float] = deque(maxlen=100)  # of rollouts, not of resets
+        self._is_reset = False
         self._restorable: bool | None = None
         weakref.finalize(self, _end_all, self._slots)
 
     def play(self, params: Any, inputs: Mapping[int, BlockInput]) -> dict[int, BlockReply]:
         """Play all blocks, and wait for all; an error of an environment ends all players."""
         replies: dict[int, BlockReply] = {}
+        self._is_reset = params is None
         try:
             while left := {block: x for block, x in inputs.items() if block not in replies}:
                 self._hand_out(params, left)
@@ -193,14 +195,15 @@ class PlayerPool:
         if job is None:  # it has started
             return {}
         slot.job, slot.failures = None, 0
-        self._seconds.append(now - job.started)
+        if not self._is_reset:
+            self._seconds.append(now - job.started)
         self._restorable = all(reply.report.restorable for reply in result.values())
         return result
 
     def _limit(self) -> float:
         if self._limits.seconds is not None:
             return self._limits.seconds
-        if not self._seconds:
+        if self._is_reset or not self._seconds:
             return FIRST_SECONDS
         return max(LEAST_SECONDS, RELATIVE * median(self._seconds))
 
