@@ -122,6 +122,7 @@ def resume_arguments(options: Any) -> list[str]:
     """
     arguments = ["--trust", "--loggers", *(options.loggers or ("none",))]
     arguments += ["--quiet"] * options.quiet
-    if options.placement.devices:
-        arguments += ["--devices", str(options.placement.devices)]
+    for name in ("devices", "players", "player_timeout"):
+        if (value := getattr(options.placement, name)) not in (None, "0"):
+            arguments += [f"--{name.replace('_', '-')}", str(value)]
     return arguments

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
+from fp3o.cli.players import read_players
 from fp3o.errors import SettingError, UserError, escaped
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ class PlacementOptions:
     retries: int | None = None
     """Times that failed processes are started again from the newest checkpoint; by default, 3 if
     this command starts them."""
+    players: str = "0"
+    """Other processes that play the blocks of environments on the host, a divisor of --blocks, or
+    ray:N for as many actors of a Ray cluster; by default, none."""
+    player_timeout: float | None = None
+    """Seconds for a rollout, after which a player is replaced; by default ten times the median so
+    far, and at least 60."""
 
     @property
     def is_member(self) -> bool:
@@ -68,7 +75,7 @@ class PlacementOptions:
         from fp3o.runs.placement import Placement
         from fp3o.runs.processes import join_processes
 
-        placement = Placement(self.devices)
+        placement = Placement(self.devices, read_players(self))
         placement.prepare()
         if self.coordinator:
             join_processes(self.coordinator, self.processes, self.process_id)

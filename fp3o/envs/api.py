@@ -91,6 +91,8 @@ class VecEnv(ABC):
 
     jittable: ClassVar[bool] = False
     """Whether JAX may trace `step`; if not, it is called on the host with NumPy arrays."""
+    restorable: bool = True
+    """Whether `step` continues from any state, also one returned by another batch or process."""
     num_envs: int
     """Number of environments, `e`."""
     spec: EnvSpec

@@ -107,6 +107,11 @@ class SeedBatchedEnv(VecEnv):
         return self.env.spec
 
     @property
+    def restorable(self) -> bool:
+        """The environment's."""
+        return self.env.restorable
+
+    @property
     def num_envs(self) -> int:
         """Environments per seed."""
         return self.env.num_envs // self.num_seeds

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.vectorise import require_interface, vectorise
 from fp3o.errors import SettingError
+from fp3o.learning.setup import Setup
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
@@ -31,22 +32,41 @@ from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.mesh import Devices
+from fp3o.training.players import BlockPlayer, BlockPool, PlayedBlocks
 from fp3o.training.program import Program
 
 LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
-def make_program(config: RunConfig, devices: Devices | None = None) -> Program:
+def make_program(
+    config: RunConfig,
+    devices: Devices | None = None,
+    pool: BlockPool | None = None,
+) -> Program:
     """The program that trains and evaluates all seeds of a run; its environment is checked.
 
-    With `devices`, they share the work.
+    With `devices`, they share the work. The pool plays blocks of host environments; without it,
+    this process does.
     """
     enable_compilation_cache()
-    seeds = config.seeds if config.seeds > 1 else None
-    env = make_envs(config, config.learner.num_envs)
-    require_interface(env)
-    return Program(env, config.learner, seeds, devices)
+    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
+    env = config.task_info.env(config.variant)
+    if isinstance(env, HostEnv) and (pool or learner.blocks > 1):
+        pool = pool or make_block_player(config)
+        blocks = PlayedBlocks(Setup(env.spec, learner), seeds, pool)
+        return Program(blocks, learner, seeds, devices)
+    envs = make_envs(config, learner.num_envs)
+    require_interface(envs)
+    return Program(envs, learner, seeds, devices)
+
+
+def make_block_player(config: RunConfig) -> BlockPlayer:
+    """Plays the blocks of a run in this process."""
+    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
+    setup = Setup(config.task_info.spec(config.variant), learner)
+    make_block = partial(make_envs, config, learner.num_envs // learner.blocks)
+    return BlockPlayer(setup, seeds, make_block)
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:

@@ -2,11 +2,13 @@
 
 import contextlib
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 
 from fp3o.envs.api import HostEnv
 from fp3o.errors import SettingError
+from fp3o.runs.players import PlayerSource, player_source, require_players
 from fp3o.runs.processes import num_processes
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.split_estimate import split_lines
@@ -15,11 +17,21 @@ from fp3o.training.mesh import Devices, split_devices
 
 @dataclass(frozen=True)
 class Placement:
-    """Devices that share the seeds and the blocks of environments of a run."""
+    """Devices that share the seeds and the blocks of environments of a run, and its players."""
 
     devices: int | None = None
     """Number of devices of this machine, and of that of every other process; None: one, or with
     several processes all."""
+    players: PlayerSource | None = None
+    """Other processes that play the blocks of host environments; None: this one does."""
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> "Placement":
+        """The placement among the options of `train` or `resume`, ready before JAX is used."""
+        players = player_source(options.pop("players", 0))
+        placement = cls(options.pop("devices", None), players)
+        placement.prepare()
+        return placement
 
     def prepare(self) -> None:
         """Provide several devices of a CPU; this must happen before JAX is used."""
@@ -30,7 +42,11 @@ class Placement:
                 jax.config.update("jax_num_cpu_devices", self.devices)
 
     def choose(self, config: RunConfig) -> Devices | None:
-        """The devices of all processes that train the run; None: one device, no division."""
+        """The devices of all processes that train the run; None: one device, no division.
+
+        A placement that the run cannot have is refused.
+        """
+        require_players(config, self.players)
         if num_processes() == 1 and self.devices in (None, 1):
             return None
         chosen = []

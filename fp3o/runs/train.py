@@ -48,12 +48,12 @@ def train(
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
-            `config` to name code to import, and `devices=4`, the number of devices that share the
-            seeds and the `blocks` of environments.
+            `config` to name code to import; `devices=4`, the number of devices that share the
+            seeds and the `blocks` of environments; and `players=4`, the number of other processes
+            that play the `blocks` of environments on the host.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    placement = Placement(overrides.pop("devices", None))
-    placement.prepare()
+    placement = Placement.take(overrides)
     trust = overrides.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
@@ -76,12 +76,11 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    Options are `trust` and `devices`. A custom task, network, sharing or algorithm that the run
-    names is imported only if you `trust` it, unless this process has registered it. Any number of
-    `devices` that fits the run's seeds and blocks can continue it.
+    Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
+    the run names is imported only if you `trust` it, unless this process has registered it. Any
+    numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
     """
-    trust, placement = options.pop("trust", False), Placement(options.pop("devices", None))
-    placement.prepare()
+    trust, placement = options.pop("trust", False), Placement.take(options)
     if options:
         raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
     display = make_display(progress)
@@ -153,7 +152,8 @@ def start_run(
             return _follow(config, devices)
         for line in placement.explain(config):
             display.say(line)
-        run = _finish(Trainer(config, directory, display, loggers, devices), with_report)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
+        run = _finish(trainer, with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
 
@@ -188,7 +188,7 @@ def continue_run(
             return _with_report(Run.load(path), display, with_report)
         for line in placement.explain(config):
             display.say(line)
-        trainer = Trainer(config, directory, display, loggers, devices)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
         if trainer.iteration < config.iterations:

@@ -13,6 +13,7 @@ from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row, make_program
 from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
+from fp3o.runs.players import PlayerSource, make_pool
 from fp3o.runs.processes import agree
 from fp3o.runs.progress import Display, TrainingStatus
 from fp3o.runs.recorder import NoRecorder, RunRecorder
@@ -39,9 +40,11 @@ class Trainer:
         display: Display,
         loggers: Sequence[str],
         devices: Devices | None = None,
+        players: PlayerSource | None = None,
     ):
         self.config, self.display = config, display
-        self.program: Program = make_program(config, devices)
+        self._pool = make_pool(config, players, display)
+        self.program: Program = make_program(config, devices, self._pool)
         state = self.program.init(config.seed)
         best = BestPolicies.initial(self.program.fetch(state.learner.actor), config.seeds)
         self.checkpoint = TrainCheckpoint(state, best)
@@ -88,6 +91,8 @@ class Trainer:
         finally:
             self.display.close()
             self._files.close()
+            if self._pool:
+                self._pool.close()
         return finished
 
     def _train(self) -> None:

@@ -51,8 +51,13 @@ class HostRollout:
         self, env: VecEnv, params: Any, state: RolloutState, keys: Array
     ) -> tuple[RolloutState, Trajectory]:
         """Collect a rollout of one step per key, `(*s, t)`, with sampled actions."""
-        blocks, folded = self.setup.config.blocks, self.policy.fold(params)
-        noise = self.policy.sample_noise(keys, env.num_envs, blocks)
+        noise = self.policy.sample_noise(keys, env.num_envs, self.setup.config.blocks)
+        return self.play(env, self.policy.fold(params), state, noise)
+
+    def play(
+        self, env: VecEnv, folded: tuple[Array, ...], state: RolloutState, noise: np.ndarray
+    ) -> tuple[RolloutState, Trajectory]:
+        """Collect a rollout of one step per entry of the noise, `(t, *s, e, n, a)`."""
         decide, num_steps = self.policy.decide(folded, env.num_envs), len(noise)
         hidden: Any = np.empty((num_steps + 1, *state.actor_hidden.shape), state.actor_hidden.dtype)
         hidden[0], output = state.actor_hidden, np.empty_like(noise)

@@ -24,6 +24,7 @@ from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
 from fp3o.training.mesh import BY_ENV, BY_SEED, BY_STEP, DeviceGrid, Devices
+from fp3o.training.players import PlayedBlocks
 from fp3o.training.rollout import (
     Evaluation,
     RolloutState,
@@ -83,7 +84,7 @@ class Program:
 
     With `num_seeds`, states, hyperparameters and metrics have a leading axis of seeds; see `seeds`
     for how they run. Without it there is no such axis and no overhead. A host environment steps all
-    seeds in one batch of `num_seeds * config.num_envs` environments.
+    seeds in one batch of `num_seeds * config.num_envs` environments, or block by block: `players`.
 
     With `devices`, which may belong to several processes, they share the seeds and the blocks of
     environments; see `mesh`. Without it the program runs on one device.
@@ -106,7 +107,8 @@ class Program:
                 f"the task has {env.num_envs} environments, the configuration asks for "
                 f"num_envs={config.num_envs}" + f" x {copies} seeds" * (copies > 1)
             )
-        self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if self.on_host and num_seeds else env
+        whole = self.on_host and not isinstance(env, PlayedBlocks)
+        self.env: VecEnv = SeedBatchedEnv(env, num_seeds) if whole and num_seeds else env
         self.grid = DeviceGrid.make(devices, num_seeds, config.blocks) if devices else None
         batched = jax.vmap if num_seeds else lambda function: function
         self._reset = jax.jit(batched(partial(initial_rollout_state, self.setup, env)))
@@ -136,12 +138,13 @@ class Program:
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
         if not self.on_host:
             return self.place(TrainState(learner, self._reset(reset_key), key))
-        rest = stack(*(empty_hidden_and_stats(self.setup, self.env.num_envs) for _ in seeds))
+        num_envs = self.setup.config.num_envs
+        rest = stack(*(empty_hidden_and_stats(self.setup, num_envs) for _ in seeds))
         # The state of host rollouts stays on the host.
         rest = jax.tree.map(np.asarray, rest)
         env_state, now = self.env.reset(reset_key)
         if not self.num_seeds:  # otherwise checked before it is divided among the seeds
-            require_shapes(self.setup.spec, self.env.num_envs, now, "reset")
+            require_shapes(self.setup.spec, num_envs, now, "reset")
         return self.place(TrainState(learner, RolloutState(env_state, now, *rest), key))
 
     def place(self, state: TrainState) -> TrainState:
@@ -233,9 +236,11 @@ class Program:
         self, state: TrainState, hparams: Hyperparameters
     ) -> tuple[TrainState, Metrics]:
         key, step_keys, learn_key = self._split_keys(state.key)
-        rollout, trajectory = self._host.collect(
-            self.env, state.learner.actor, state.rollout, step_keys
-        )
+        inputs = state.learner.actor, state.rollout, step_keys
+        if isinstance(self.env, PlayedBlocks):
+            rollout, trajectory = self.env.collect(*inputs)
+        else:
+            rollout, trajectory = self._host.collect(self.env, *inputs)
         # Only what the learner needs is passed on; the rest stays on the host.
         passed = rollout._replace(env_state=(), timestep=(), actor_hidden=())
         learner, passed, metrics = self._update(

@@ -19,6 +19,7 @@ from fp3o.experiments.framework.folder_sync import FolderSync, ResultStore
 from fp3o.experiments.framework.ray_cluster import ClusterError, connect
 from fp3o.experiments.framework.run_grid import run_grid
 from fp3o.runs.progress import QuietDisplay
+from fp3o.runs.train import start_run
 
 
 def test_files_are_written_in_an_order_a_run_can_resume_from(tmp_path: Path) -> None:
@@ -168,3 +169,16 @@ def test_results_on_ray_are_the_same_after_a_node_failed(tmp_path: Path) -> None
         assert results[0]["last"] == results[1]["last"]
         resumed += len(json.loads((killed / "config.json").read_text()).get("resumed", []))
     assert resumed == 1
+
+
+@pytest.mark.slow
+def test_players_on_ray_change_no_bit_if_a_node_fails(tmp_path: Path) -> None:
+    """Two players, one of which is lost for good: the other plays its blocks."""
+    output = run_program("ray_play.py", str(tmp_path / "ray"))
+    from ray_play import config
+
+    assert output["alive"] == 1 and 20 <= output["written"][0] < 400
+    assert sum("was lost" in line for line in output["lines"]) == 1, output["lines"]
+    start_run(config(), tmp_path / "here", QuietDisplay(), (), False)
+    lines = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("here", "ray")]
+    assert lines[0] == lines[1]

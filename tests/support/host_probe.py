@@ -14,12 +14,16 @@ from fp3o.types import TimeStep
 
 
 class HostCue(NamedTuple):
-    """State of all environments: cues, rewards to pay, times, and a random generator."""
+    """State of all environments: cues, rewards to pay, times, and a random stream.
+
+    Arrays only, so that it can be saved and any batch can continue from it.
+    """
 
     shown: np.ndarray
     score: np.ndarray
     time: np.ndarray
-    random: np.random.Generator
+    stream: np.ndarray
+    """Numbers of a key, and how often new cues were drawn."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,9 @@ class HostProbe(VecEnv):
 
     def reset(self, key: Key[Array, "*s"]) -> tuple[HostCue, TimeStep]:
         """Begin an episode in every environment."""
-        random = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+        stream = np.append(np.asarray(jax.random.key_data(key)).ravel(), 0)
         zeros = np.zeros(self.num_envs, np.float32)
-        state = HostCue(self._cues(random), zeros, zeros.astype(int), random)
+        state = HostCue(self._cues(stream), zeros, zeros.astype(int), _next(stream))
         none, obs, team = np.zeros(self.num_envs, bool), self._obs(state), self._team(state)
         reward = np.zeros((self.num_envs, NUM_AGENTS), np.float32)
         return state, self._timestep(state, reward, none, none, ~none, obs, team)
@@ -51,17 +55,17 @@ class HostProbe(VecEnv):
         score = np.where(state.time == probe.scored_at, share, state.score)
         ended = state.time == probe.max_episode_steps - 1
         reward = np.repeat(np.where(ended, score, np.float32(0))[:, None], NUM_AGENTS, axis=1)
-        after = HostCue(state.shown, score, state.time + 1, state.random)
+        after = HostCue(state.shown, score, state.time + 1, _next(state.stream))
         final = self._obs(after), self._team(after)
         new = HostCue(
-            np.where(ended[:, None, None], self._cues(state.random), state.shown),
-            np.where(ended, np.float32(0), score), np.where(ended, 0, after.time), state.random,
+            np.where(ended[:, None, None], self._cues(state.stream), state.shown),
+            np.where(ended, np.float32(0), score), np.where(ended, 0, after.time), after.stream,
         )  # fmt: skip
         cut = ended & probe.truncates
         return new, self._timestep(new, reward, ended & ~cut, cut, ended, *final)
 
-    def _cues(self, random: np.random.Generator) -> np.ndarray:
-        sizes = np.array(self.probe.sizes)
+    def _cues(self, stream: np.ndarray) -> np.ndarray:
+        sizes, random = np.array(self.probe.sizes), np.random.default_rng(stream)
         place = random.integers(0, np.maximum(sizes, 2), (self.num_envs, NUM_AGENTS))
         one_hot = np.eye(max(self.probe.width, 2), dtype=np.float32)[place][..., : self.probe.width]
         sign = np.zeros_like(one_hot)
@@ -90,3 +94,7 @@ class HostProbe(VecEnv):
         metrics = np.zeros((self.num_envs, 0))
         fields: Any = (self._obs(state), self._team(state), action_mask, alive, *rest, metrics)
         return TimeStep(*fields)
+
+
+def _next(stream: np.ndarray) -> np.ndarray:
+    return np.append(stream[:-1], stream[-1] + 1)

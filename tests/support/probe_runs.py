@@ -24,10 +24,10 @@ NOT_COMPILED = (
 """Settings of a run that are no part of its program."""
 
 
-def compiled_program(config: RunConfig, devices: Any = None) -> Program:
+def compiled_program(config: RunConfig, devices: Any = None, pool: Any = None) -> Program:
     """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
-    if devices or config.task.split("/")[0] not in BUILT_IN:
-        return evaluation.make_program(config, devices)
+    if devices or pool or config.task.split("/")[0] not in BUILT_IN:
+        return evaluation.make_program(config, devices, pool)
     settings = {name: x for name, x in config.settings.items() if name not in NOT_COMPILED}
     return _compiled(RunConfig().with_settings(settings))
 

@@ -175,7 +175,8 @@ def test_host_twin_steps_like_the_probe(task: str) -> None:
     env, twin = VmapEnv(PROBES[task], 64), HostProbe(cue_probe(task), 64)
     (cue, _), step = state = env.reset(jax.random.key(0))
     state, random = state[0], np.random.default_rng(0)
-    host = HostCue(np.asarray(cue.shown), np.asarray(cue.score), np.asarray(cue.time), random)
+    shown, score, cue_time = map(np.asarray, cue)
+    host = HostCue(shown, score, cue_time, np.zeros(3, int))
     for _ in range(PROBES[task].max_episode_steps):
         action = random.integers(0, 2, (64, 3, 1))
         state, step = env.step(state, jnp.asarray(action))

@@ -42,6 +42,8 @@ class PooledVecEnv(VecEnv):
     Each environment is given a random seed, and the index of every episode that it starts.
     """
 
+    restorable = False
+
     def __init__(self, spec: EnvSpec, pool: EnvPool):
         self.spec, self.num_envs, self._pool = spec, len(pool.seeds), pool
         self._moment = np.array([secrets.randbits(62), 0], np.int64)
