@@ -5,7 +5,7 @@ Returns are per agent: the mean reward of the team, summed over the episode.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -65,10 +65,23 @@ def evaluate_params(
     They run in equal batches, so evaluations of all lengths share one compiled program. Returns of
     episodes that did not end within the task's `max_episode_steps` are NaN.
     """
+    keys = lambda batch: program.keys(config.seed, *purpose, batch)  # noqa: E731
+    return evaluate_with_keys(program, config, actor, episodes, keys, deterministic)
+
+
+def evaluate_with_keys(
+    program: Program,
+    config: RunConfig,
+    actor: Any,
+    episodes: int,
+    keys: Callable[[int], Any],
+    deterministic: bool = True,
+) -> EvalEpisodes:
+    """The same with the random keys of all seeds per batch."""
     batch = min(config.eval_episodes, episodes)
     env, limit = make_envs(config, batch), config.task_info.max_episode_steps(config.variant)
     batches = [
-        program.evaluate(actor, env, program.keys(config.seed, *purpose, i), limit, deterministic)
+        program.evaluate(actor, env, keys(i), limit, deterministic)
         for i in range(math.ceil(episodes / batch))
     ]
 

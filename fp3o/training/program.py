@@ -1,6 +1,6 @@
 """One training iteration as one compiled program, for one seed or several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -127,9 +127,13 @@ class Program:
             return hparams
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
 
-    def init(self, seed: int = 0) -> TrainState:
-        """Initial training state; the seeds are `seed, seed + 1, ...`."""
-        seeds, self._seed = range(seed, seed + (self.num_seeds or 1)), seed
+    def init(self, seed: int | Sequence[int] = 0) -> TrainState:
+        """Initial training state; the seeds are `seed, seed + 1, ...`, or those of a sequence.
+
+        A sequence may have any length, except that a host environment needs all seeds.
+        """
+        seeds = range(seed, seed + (self.num_seeds or 1)) if isinstance(seed, int) else seed
+        self._seed = seeds[0]
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
@@ -152,11 +156,17 @@ class Program:
         that cannot be continued are refused. `state` is not changed and stays usable.
         """
         hparams = self.hyperparameters() if hparams is None else hparams
-        run = self._iterate_on_host if self.on_host else self._iterate
-        state, metrics = run(state, hparams)
+        state, metrics = self.iterate_unchecked(state, hparams)
         refuse_fault(metrics.pop("fault"), self.setup.spec.name, self._seed)
         refuse_divergence(metrics.pop("magnitudes"), hparams, self.setup, self._seed)
         return state, metrics
+
+    def iterate_unchecked(
+        self, state: TrainState, hparams: Hyperparameters
+    ) -> tuple[TrainState, dict[str, Any]]:
+        """The same without checks: the metrics contain `fault` and `magnitudes` of every seed."""
+        run = self._iterate_on_host if self.on_host else self._iterate
+        return run(state, hparams)
 
     def evaluate(
         self, params: Any, env: VecEnv, keys: Array, num_steps: int, deterministic: bool = True
