@@ -9,7 +9,8 @@ from .envs.toys.probe import PROBES, probe
 from .envs.vectorise import VmapEnv
 from .envs.workers.protocol import WorkerPoolError
 from .errors import EnvError, MissingExtraError, NonFiniteError, SettingError, UserError
-from .experiments.sweep.launch import SweepResult, sweep
+from .experiments.sweep.launch import sweep
+from .experiments.sweep.result import SweepResult
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
 from .networks.layers import linear

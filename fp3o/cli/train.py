@@ -1,7 +1,7 @@
 """`fp3o train`: every setting is an option, with the chosen preset's values as defaults."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,12 +13,27 @@ from fp3o.options import parse_options, read_value, write_options
 
 def train_command(argv: Sequence[str]) -> int:
     """Train policies for a task; without arguments, run the demo."""
-    from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
+    from fp3o.cli.train_options import TrainOptions
     from fp3o.runs.progress import make_display
-    from fp3o.runs.train import make_config, start_run
+    from fp3o.runs.train import start_run
     from fp3o.training.host_rollout import disable_async_dispatch
 
     disable_async_dispatch()  # before anything uses the CPU
+    options = read_train_options(TrainOptions, argv, train_command)
+    display = make_display("quiet" if options.quiet else "auto")
+    config = options.settings.config
+    run = start_run(config.resolve(), options.out, display, options.loggers)
+    return conclude(run, options.quiet)
+
+
+def read_train_options(kind: type, argv: Sequence[str], command: Callable[..., Any]) -> Any:
+    """Options of a command that trains, whose first field are the settings of training.
+
+    Their defaults are those of the chosen preset or settings file.
+    """
+    from fp3o.cli.train_options import TrainSettings, setting_constructors
+    from fp3o.runs.train import make_config
+
     arguments = fold_env_options(list(argv))
     task = arguments[0] if arguments and not arguments[0].startswith("-") else None
     # The defaults depend on these two, so they are read first.
@@ -28,15 +43,14 @@ def train_command(argv: Sequence[str]) -> int:
     early.add_argument("--trust", action="store_true")
     known, _ = early.parse_known_args(arguments)
     base = make_config(task, known.config, known.preset, known.trust)
-    default = TrainOptions(TrainSettings(**vars(base)))
+    default = kind(TrainSettings(**vars(base)))
     arguments = arguments[1:] if task else arguments  # the task is a default now
-    options = read_options(TrainOptions, arguments, train_command, default, setting_constructors())
-    config = options.settings.config
-    if config.task != base.task:
-        raise SettingError(f"name the task first: fp3o train {config.task} ...")
-    display = make_display("quiet" if options.quiet else "auto")
-    run = start_run(config.resolve(), options.out, display, options.loggers)
-    return conclude(run, options.quiet)
+    options = read_options(kind, arguments, command, default, setting_constructors())
+    task = options.settings.task
+    if task != base.task:
+        name = command.__name__.removesuffix("_command")
+        raise SettingError(f"name the task first: fp3o {name} {task} ...")
+    return options
 
 
 def fold_env_options(arguments: list[str]) -> list[str]:

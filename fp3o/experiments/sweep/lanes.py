@@ -93,7 +93,7 @@ class Lanes:
         self.place(index, Slot(trial), config)
 
     def place(self, index: int, slot: Slot, config: RunConfig) -> None:
-        """Put a trial with its progress into a slot; the state of its lanes is that of the trial."""
+        """Put a trial with its progress into a slot whose lanes have its state."""
         self.slots[index] = slot
         self._hparams[index] = config.learner.hyperparameters
 
@@ -104,7 +104,7 @@ class Lanes:
         self._reset(index)
 
     def _reset(self, index: int) -> None:
-        """Initial state of the lanes of a slot; on the host the environments continue as they are."""
+        """Initial state of the lanes of a slot; environments on the host stay as they are."""
         replace = lambda x, y: jnp.asarray(x).at[self._rows([index])].set(y)  # noqa: E731
         if self.refillable:
             self.state = jax.tree.map(replace, self.state, self._fresh)
@@ -133,7 +133,7 @@ class Lanes:
         return failed
 
     def evaluate(self, last: bool) -> tuple[list[list[dict[str, Any]]], dict[int, str]]:
-        """Evaluations of all slots, a row per seed, and slots whose evaluation failed, with reasons.
+        """Evaluations of all slots, a row per seed, and why those of some slots failed.
 
         They are those of a run: during training, or after it with `last`.
         """

@@ -2,17 +2,20 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
+from fp3o.experiments.framework.options import WhereOptions
 from fp3o.experiments.sweep.folder import SweepFolder
 from fp3o.experiments.sweep.loop import SweepLoop
+from fp3o.experiments.sweep.remote import BATCHES, RemoteSweep
+from fp3o.experiments.sweep.report import write_sweep_report
+from fp3o.experiments.sweep.result import SweepResult
 from fp3o.experiments.sweep.settings import SearchOptions, SweepSettings
 from fp3o.experiments.sweep.space import Choices, parse_search
-from fp3o.experiments.sweep.study import TrialRecord, best_record, check_packages
+from fp3o.experiments.sweep.study import JOURNAL, check_packages
 from fp3o.options import to_type
 from fp3o.runs.atomic import RunError
 from fp3o.runs.progress import Display, DisplayStyle, make_display
@@ -22,28 +25,7 @@ from fp3o.runs.train import make_config
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
 
-
-@dataclass(frozen=True)
-class SweepResult:
-    """A sweep on disk."""
-
-    path: Path
-    settings: SweepSettings
-    trials: Sequence[TrialRecord]
-    finished: bool
-    """Whether all trials have ended."""
-
-    @property
-    def best(self) -> TrialRecord | None:
-        """The finished trial with the best score; None if there is none."""
-        return best_record(self.trials, self.settings.options.minimise)
-
-    @property
-    def best_config(self) -> RunConfig:
-        """Settings of the best trial, for `fp3o.train(config=...)`."""
-        if self.best is None:
-            raise RunError(f"no trial of {self.path} is finished")
-        return self.settings.trial_config(self.best.params)
+HERE = WhereOptions()
 
 
 def sweep(
@@ -82,7 +64,12 @@ def sweep(
     return run_sweep(whole, out, make_display(progress))
 
 
-def run_sweep(settings: SweepSettings, out: str | Path | None, display: Display) -> SweepResult:
+def run_sweep(
+    settings: SweepSettings,
+    out: str | Path | None,
+    display: Display,
+    where: WhereOptions = HERE,
+) -> SweepResult:
     """Start a sweep, or continue the one in its folder."""
     settings.options.check()
     check_packages(settings.options.sampler)
@@ -91,11 +78,15 @@ def run_sweep(settings: SweepSettings, out: str | Path | None, display: Display)
     folder = SweepFolder(out if out is not None else _default_path(settings))
     if folder.exists():
         _require_same(folder, settings)
-    return _train(settings, folder, display)
+    return _train(settings, folder, display, where)
 
 
 def continue_sweep(
-    path: str | Path, display: Display, trials: int | None = None, trust: bool = False
+    path: str | Path,
+    display: Display,
+    trials: int | None = None,
+    trust: bool = False,
+    where: WhereOptions = HERE,
 ) -> SweepResult:
     """Continue the sweep in a folder, perhaps with more trials."""
     folder = SweepFolder(path)
@@ -111,18 +102,39 @@ def continue_sweep(
             raise SettingError(f"{path} has {settings.trials} trials, more than {trials}")
         options = dataclasses.replace(settings.options, trials=trials)
         settings = dataclasses.replace(settings, options=options)
-    return _train(settings.check(), folder, display)
+    return _train(settings.check(), folder, display, where)
 
 
-def _train(settings: SweepSettings, folder: SweepFolder, display: Display) -> SweepResult:
+def _train(
+    settings: SweepSettings, folder: SweepFolder, display: Display, where: WhereOptions
+) -> SweepResult:
+    """Train all trials that have not ended, and write the results."""
     with folder.writing(settings):
         display.say(f"output in {folder.path}")
-        loop = SweepLoop(settings, folder, display)
+        loop = _make_loop(settings, folder, display, where)
         finished = loop.run()
         folder.write_results(loop.study)
+        result = SweepResult(folder.path, settings, loop.study.records(), finished)
         if not finished:
             display.say(f"stopped and saved: continue with `fp3o sweep --resume {folder.path}`")
-        return SweepResult(folder.path, settings, loop.study.records(), finished)
+            return result
+        with display.waiting("writing the report"):
+            write_sweep_report(result, loop.study.importances())
+    return result
+
+
+def _make_loop(
+    settings: SweepSettings, folder: SweepFolder, display: Display, where: WhereOptions
+) -> Any:
+    """The loop here, or that on a cluster; a sweep stays where it has started."""
+    remote = (folder.path / BATCHES).exists()
+    if (where.on == "ray") != remote and (folder.path / JOURNAL).exists():
+        place = "on Ray: add --on ray" if remote else "here: leave --on ray out"
+        raise RunError(f"the sweep in {folder.path} was started {place}")
+    if where.on == "here":
+        return SweepLoop(settings, folder, display)
+    (folder.path / BATCHES).mkdir(exist_ok=True)
+    return RemoteSweep(settings, folder, display, where)
 
 
 def _require_same(folder: SweepFolder, settings: SweepSettings) -> None:

@@ -128,9 +128,7 @@ class SweepLoop:
         self.display.say(f"trial {lanes.busy[index]} failed: {reason}")
         self._end(lanes, index, FAILED, [], reason=reason)
 
-    def _end(
-        self, lanes: Lanes, index: int, state: str, scores: list[float], **facts: str
-    ) -> None:
+    def _end(self, lanes: Lanes, index: int, state: str, scores: list[float], **facts: str) -> None:
         """End the trial of a slot and free it."""
         slot = lanes.slots[index]
         steps = slot.iteration * lanes.config.steps_per_iteration

@@ -29,7 +29,7 @@ class TrialQueue:
     def choose_program(self) -> str | None:
         """The program that most waiting trials need; None if no trial is left."""
         while self._may_ask():
-            self._ask()
+            self.ask()
         if not self.waiting:
             return None
         counts = Counter(self.key(number) for number in self.waiting)
@@ -43,7 +43,7 @@ class TrialQueue:
                 return found[0]
             if not self._may_ask():
                 return None
-            self._ask()
+            self.ask()
 
     def config(self, number: int) -> RunConfig:
         """The settings of a trial."""
@@ -64,7 +64,8 @@ class TrialQueue:
         room = len(self.waiting) < self.settings.options.parallel
         return room and self.proposed < self.settings.trials
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Propose a trial, which then waits; one that cannot work has failed at once."""
         number = self.study.ask()
         try:
             self.config(number)
@@ -72,4 +73,3 @@ class TrialQueue:
             self.study.tell(number, FAILED, (), reason=str(error))
         else:
             self.waiting.append(number)
-

@@ -1,14 +1,15 @@
 """What a sweep searches: ranges and choices of settings, from text or from Python.
 
-| text                      | Python                   | meaning                                    |
-|---------------------------|--------------------------|--------------------------------------------|
-| `actor_lr=1e-4..1e-2:log` | `(1e-4, 1e-2, "log")`    | a range, uniform in the logarithm          |
-| `clip_range=0.05..0.4`    | `(0.05, 0.4)`            | a range, uniform                           |
-| `epochs=5..20:5`          | `(5, 20, 5)`             | 5, 10, 15, 20                              |
-| `algorithm=fp3o,mappo`    | `["fp3o", "mappo"]`      | choices                                    |
-| `hidden=(64,64),(128,)`   | `[(64, 64), (128,)]`     | choices that contain commas are in brackets |
+| text                      | Python                | meaning                               |
+|---------------------------|-----------------------|---------------------------------------|
+| `actor_lr=1e-4..1e-2:log` | `(1e-4, 1e-2, "log")` | a range, uniform in the logarithm     |
+| `clip_range=0.05..0.4`    | `(0.05, 0.4)`         | a range, uniform                      |
+| `epochs=5..20:5`          | `(5, 20, 5)`          | 5, 10, 15, 20                         |
+| `algorithm=fp3o,mappo`    | `["fp3o", "mappo"]`   | choices                               |
+| `hidden=(64,64),(128,)`   | `[(64, 64), (128,)]`  | choices with commas are in brackets   |
 """
 
+import dataclasses
 import itertools
 import math
 import re
@@ -17,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp3o.errors import SettingError, nearest
-from fp3o.experiments.framework.run_grid import LENGTH_SETTINGS
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.options import TYPE_NAMES, read_value, show
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import coerce, setting_types
 
-HYPERPARAMETERS = tuple(setting_types(Hyperparameters))
+HYPERPARAMETERS = tuple(field.name for field in dataclasses.fields(Hyperparameters))
 """Settings in which the trials of one program may differ."""
 
 SEARCHABLE = (*HYPERPARAMETERS, *setting_types(Config))
@@ -156,10 +156,10 @@ def _split_assignment(text: str) -> tuple[str, str]:
 def _dimension(name: str, values: Any) -> Dimension:
     if name not in SEARCHABLE:
         if name in SETTING_TYPES:
-            kind = "the length of training" if name in LENGTH_SETTINGS else "what is measured"
             raise SettingError(
-                f"{name} cannot be searched, it changes {kind}: scores could not be compared. "
-                f"Searchable: {', '.join(sorted(SEARCHABLE))}"
+                f"{name} cannot be searched: it changes the task, the length of training or how it "
+                "is evaluated, so that scores could not be compared. Searchable: "
+                + ", ".join(sorted(SEARCHABLE))
             )
         raise SettingError(f"unknown setting {show(name)}: {nearest(str(name), SEARCHABLE)}")
     if isinstance(values, str):
@@ -179,7 +179,8 @@ def _from_text(name: str, text: str) -> Dimension:
     if len(parts) > 1 or ".." not in text:
         return _choices(name, [read_value(part) for part in parts])
     ends, _, how = text.partition(":")
-    return _range(name, *ends.split("..", 1), how or None)
+    low, _, high = ends.partition("..")
+    return _range(name, low, high, how or None)
 
 
 def _range(name: str, low: Any, high: Any, how: Any = None) -> Range:
