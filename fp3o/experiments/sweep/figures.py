@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from fp3o.experiments.sweep.result import SweepResult
 from fp3o.experiments.sweep.space import Choices, Dimension
@@ -17,11 +16,13 @@ from fp3o.reports.data.measures import Measure, find_measure
 from fp3o.reports.experiment_report import CaptionedFigure
 from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_legend, figure_style
 from fp3o.reports.figures.style import FAINT_COLOUR, GRID_COLOUR, INK_COLOUR
-from fp3o.reports.phrasing import number_text, short
+from fp3o.reports.phrasing import short
 
 MARK = "#0072b2"
 """Colour of finished trials."""
 BEST_COLOUR = "#d55e00"
+SCORE_COLOURS = LinearSegmentedColormap.from_list("score", [MARK, "#8f8f8f", BEST_COLOUR])
+"""Colours of low to high scores, which are visible on light and on dark pages."""
 PANELS_PER_ROW = 3
 TICKS = 5
 """Labelled values on an axis of parallel coordinates."""
@@ -42,11 +43,12 @@ def sweep_figures(result: SweepResult, importances: Mapping[str, float]) -> list
     if importances:
         text = (
             "Importance of the searched settings (PED-ANOVA): how much the best tenth of the "
-            "finished trials is concentrated along each setting, as shares of the sum."
+            "trials is concentrated along each setting, as shares of the sum; pruned trials count "
+            "with their last evaluation."
         )
         found.append(CaptionedFigure("importance", importance_figure(importances), text))
     if len(done) > 1:
-        text = "Every line is a finished trial, from its settings to its score; colour: the score."
+        text = "Every line is a finished trial, from its settings to its score; orange: the best."
         found.append(CaptionedFigure("parallel", parallel_figure(result), text))
     text = f"Score against each searched setting; ringed in orange: the best trial{pruned}."
     found.append(CaptionedFigure("slices", slices_figure(result), text))
@@ -107,15 +109,15 @@ def parallel_figure(result: SweepResult) -> Figure:
     order = np.argsort(-scores if result.settings.options.minimise else scores)
     columns = [_places(space[name], [row.params[name] for row in done]) for name in space]
     norm = Normalize(scores.min(), scores.max() if np.ptp(scores) else scores.min() + 1)
-    columns.append(np.asarray(norm(scores)))
+    columns.append(heights := np.asarray(norm(scores)))
+    shades = 1 - heights if result.settings.options.minimise else heights
     with figure_style():
         width = max(1.2 * PANEL[0], 1.5 * len(columns))
         figure = Figure(figsize=(width, 1.1 * PANEL[1]), layout="constrained")
         axis = figure.subplots()
-        colours = colormaps["viridis"]
         lines = np.stack(columns, axis=1)
         for index in order:  # the best on top
-            axis.plot(lines[index], color=colours(norm(scores[index])), lw=1.3, alpha=0.85)
+            axis.plot(lines[index], color=SCORE_COLOURS(shades[index]), lw=1.3, alpha=0.8)
         for place, name in enumerate(space):
             _draw_axis(axis, place, space[name])
         _draw_score_axis(axis, len(space), norm)
@@ -191,8 +193,12 @@ def _draw_slice(axis: Axes, name: str, result: SweepResult) -> None:
         axis.set_xlim(-0.6, len(dimension.values) - 0.4)
     elif dimension.log:
         axis.set_xscale("log")
-    if not isinstance(dimension, Choices) and dimension.whole and not dimension.log:
-        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.xaxis.set_major_locator(LogLocator(numticks=TICKS))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axis.set_xlim(dimension.low / 1.1, dimension.high * 1.1)
+    else:
+        axis.xaxis.set_major_locator(MaxNLocator(TICKS, integer=dimension.whole))
 
 
 def _pruned_rings(axis: Axes, x: Any, result: SweepResult, measure: Measure) -> None:
@@ -213,24 +219,28 @@ def _draw_axis(axis: Axes, place: int, dimension: Dimension) -> None:
         values = np.geomspace(dimension.low, dimension.high, 3).tolist()
         texts = [f"{x:.3g}" for x in values]
     else:
-        values = np.linspace(dimension.low, dimension.high, TICKS).tolist()
+        values = _round_values(dimension.low, dimension.high)
         texts = [f"{x:.3g}" for x in values]
     _label_axis(axis, place, _places(dimension, values), texts)
 
 
 def _draw_score_axis(axis: Axes, place: int, norm: Normalize) -> None:
     axis.axvline(place, color=GRID_COLOUR, lw=1.2, zorder=1)
-    values = np.linspace(norm.vmin or 0.0, norm.vmax or 1.0, TICKS)
-    spread = float(np.ptp(values)) / 10
-    texts = [number_text(float(x), spread).replace("-", "−") for x in values]
-    _label_axis(axis, place, np.linspace(0, 1, TICKS), texts)
+    values = _round_values(norm.vmin or 0.0, norm.vmax or 0.0)
+    texts = [f"{x:.4g}".replace("-", "−") for x in values]
+    _label_axis(axis, place, np.asarray(norm(values)), texts)
+
+
+def _round_values(low: float | int, high: float | int) -> list[float]:
+    """A few round numbers between two."""
+    ticks = MaxNLocator(TICKS).tick_values(low, high)
+    return [float(x) for x in ticks if low - 1e-12 <= x <= high + 1e-12]
 
 
 def _label_axis(axis: Axes, place: int, heights: np.ndarray, texts: Sequence[str]) -> None:
     for height, text in zip(heights, texts, strict=True):
         axis.text(
-            place + 0.03, height, text, fontsize=7.5, color=INK_COLOUR, va="center", zorder=5,
-            bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 0.6},
+            place + 0.03, height, text, fontsize=8, color=INK_COLOUR, va="center", zorder=5,
         )  # fmt: skip
 
 

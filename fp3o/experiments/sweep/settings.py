@@ -16,9 +16,8 @@ from fp3o.experiments.sweep.space import (
     setting_values,
     space_texts,
 )
-from fp3o.options import to_type
+from fp3o.learning.check_config import check_numbers
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import setting_types
 
 Sampler = Literal["tpe", "random", "grid", "cmaes"]
 Pruner = Literal["median", "halving", "hyperband", "none"]
@@ -55,9 +54,7 @@ class SearchOptions:
     """Seed of the proposals."""
 
     def check(self) -> None:
-        """Raise unless all counts are positive and all names known."""
-        for name, hint in setting_types(SearchOptions).items():
-            to_type(name, hint, getattr(self, name))
+        """Raise unless all counts are positive."""
         for name in ("trials", "parallel", "evaluations", "episodes"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise SettingError(f"{name} must be at least 1, got {value}")
@@ -73,6 +70,9 @@ class SweepSettings:
     """Settings of every trial, apart from the searched ones; `seeds` are those of a trial."""
     space: Space
     options: SearchOptions = field(default_factory=SearchOptions)
+    _checked: dict[str, RunConfig] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def check(self) -> "SweepSettings":
         """A copy without open choices; raises where something cannot work."""
@@ -106,12 +106,20 @@ class SweepSettings:
         end: trials of one program are then evaluated together, whenever they have started.
         """
         values = setting_values(self.space, params)
-        config = self.base.with_settings(values).resolve()
+        scalars = {name: values.pop(name) for name in HYPERPARAMETERS if name in values}
+        # Checking settings builds their networks, which takes a while.
+        key = repr(sorted(values.items()))
+        if key not in self._checked:
+            self._checked[key] = self._rounded(self.base.with_settings(values).resolve())
+        config = self._checked[key].with_settings(scalars)
+        check_numbers(config.learner.hyperparameters)
+        return config
+
+    def _rounded(self, config: RunConfig) -> RunConfig:
         every = math.ceil(config.iterations / self.options.evaluations)
         iterations = every * math.ceil(config.iterations / every)
-        return config.with_settings(
-            {"eval_every": every, "steps": iterations * config.steps_per_iteration}
-        ).check()
+        length = {"eval_every": every, "steps": iterations * config.steps_per_iteration}
+        return config.with_settings(length)
 
     @property
     def record(self) -> dict[str, Any]:

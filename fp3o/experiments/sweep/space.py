@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.check_config import check_numbers
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.options import TYPE_NAMES, read_value, show
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
@@ -41,10 +42,10 @@ _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[][(){},]""")
 class Range:
     """All numbers between two, or those at a distance of `step`."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
     log: bool = False
-    step: float | None = None
+    step: int | float | None = None
     whole: bool = False
     """Integers only."""
 
@@ -111,11 +112,7 @@ def setting_values(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_space(space: Space, base: RunConfig) -> None:
-    """Raise unless every choice and both ends of every range are allowed with the other settings.
-
-    The base is checked first, so that its own errors are not blamed on the search.
-    """
-    base.check()
+    """Raise unless every choice and both ends of every range fit the other settings."""
     for name, dimension in space.items():
         ends = (
             dimension.values.values()
@@ -124,7 +121,11 @@ def check_space(space: Space, base: RunConfig) -> None:
         )
         for value in ends:
             try:
-                base.with_settings({name: value}).resolve()
+                config = base.with_settings({name: value})
+                if name in HYPERPARAMETERS:
+                    check_numbers(config.learner.hyperparameters)
+                else:
+                    config.resolve()
             except SettingError as error:
                 raise SettingError(f"search of {name}, value {show(value)}: {error}") from error
 

@@ -109,7 +109,7 @@ class SweepStudy:
         """Report an evaluation during training; whether the trial should be pruned."""
         trial = self._trial(number)
         trial.report(score, evaluation)
-        return trial.should_prune()
+        return bool(trial.should_prune())
 
     def tell(self, number: int, state: str, scores: Sequence[float], **facts: Any) -> None:
         """End a trial; `facts` are fields of its record."""
@@ -132,16 +132,19 @@ class SweepStudy:
     def importances(self) -> dict[str, float]:
         """Share of each setting in the differences between good and average scores (PED-ANOVA).
 
-        Empty if there are too few finished trials to say.
+        Pruned trials count with their last evaluation: the finished ones are a selection. Empty if
+        there are too few trials to say.
         """
-        done = [record for record in self.records() if record.state == FINISHED]
+        done = [record for record in self.records() if record.score is not None]
         if len(done) < 4 or len({record.score for record in done}) < 2:
             return {}
-        importance = self.optuna.importance
+        scored, importance = SweepStudy(self.settings, None), self.optuna.importance
+        for record in done:
+            scored.add(record._replace(state=FINISHED))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             evaluator = importance.PedAnovaImportanceEvaluator()
-            found = importance.get_param_importances(self._study, evaluator=evaluator)
+            found = importance.get_param_importances(scored._study, evaluator=evaluator)
         known = {name: float(value) for name, value in found.items()}
         return known if all(np.isfinite(x) for x in known.values()) and any(known.values()) else {}
 
@@ -209,7 +212,8 @@ def _pruner(optuna: Any, settings: SweepSettings) -> Any:
     """The pruner; its resource is the number of evaluations."""
     pruners, most = optuna.pruners, settings.options.evaluations
     return {
-        "median": lambda: pruners.MedianPruner(n_startup_trials=5),
+        # The first evaluations say little about the last.
+        "median": lambda: pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=most // 5),
         "halving": lambda: pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
         "hyperband": lambda: pruners.HyperbandPruner(min_resource=1, max_resource=max(most, 1)),
         "none": pruners.NopPruner,
