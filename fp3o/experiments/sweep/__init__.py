@@ -10,5 +10,7 @@
 | `loop.py`     | training of all trials, with checkpoints                                  |
 | `folder.py`   | the files of a sweep                                                      |
 | `launch.py`   | starting and continuing a sweep; `fp3o.sweep`                             |
-| `figures.py`, `report.py` | the page of a sweep                                           |
+| `batch.py`, `remote.py`   | trials on the nodes of a Ray cluster                          |
+| `result.py`   | the trials and the best of them                                           |
+| `figures.py`, `parallel.py`, `report.py` | the page of a sweep                            |
 """

@@ -14,7 +14,7 @@ from fp3o.experiments.sweep.remote import BATCHES, RemoteSweep
 from fp3o.experiments.sweep.report import write_sweep_report
 from fp3o.experiments.sweep.result import SweepResult
 from fp3o.experiments.sweep.settings import SearchOptions, SweepSettings
-from fp3o.experiments.sweep.space import Choices, parse_search
+from fp3o.experiments.sweep.space import ChoiceSet, parse_search
 from fp3o.experiments.sweep.study import JOURNAL, check_packages
 from fp3o.options import to_type
 from fp3o.runs.atomic import RunError
@@ -93,7 +93,7 @@ def continue_sweep(
     record = folder.read()
     require_trust_in_settings(record["settings"], trust, folder.path / "sweep.json")
     for name, dimension in parse_search(record["search"]).items():
-        for value in dimension.values.values() if isinstance(dimension, Choices) else ():
+        for value in dimension.values.values() if isinstance(dimension, ChoiceSet) else ():
             require_trust_in_settings({name: value}, trust, folder.path / "sweep.json")
     settings = folder.settings()
     check_packages(settings.options.sampler)

@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[][(){},]""")
 
 
 @dataclass(frozen=True)
-class Range:
+class NumberRange:
     """All numbers between two, or those at a distance of `step`."""
 
     low: int | float
@@ -66,7 +66,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ChoiceSet:
     """Some values, by their texts."""
 
     values: Mapping[str, Any]
@@ -79,7 +79,7 @@ class Choices:
         return ",".join(self.values)
 
 
-Dimension = Range | Choices
+Dimension = NumberRange | ChoiceSet
 Space = Mapping[str, Dimension]
 """The searched settings by name."""
 
@@ -106,7 +106,7 @@ def space_texts(space: Space) -> dict[str, str]:
 def setting_values(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the searched settings from the values that the sampler has chosen."""
     return {
-        name: dimension.values[params[name]] if isinstance(dimension, Choices) else params[name]
+        name: dimension.values[params[name]] if isinstance(dimension, ChoiceSet) else params[name]
         for name, dimension in space.items()
     }
 
@@ -116,7 +116,7 @@ def check_space(space: Space, base: RunConfig) -> None:
     for name, dimension in space.items():
         ends = (
             dimension.values.values()
-            if isinstance(dimension, Choices)
+            if isinstance(dimension, ChoiceSet)
             else (dimension.low, dimension.high)
         )
         for value in ends:
@@ -184,7 +184,7 @@ def _from_text(name: str, text: str) -> Dimension:
     return _range(name, low, high, how or None)
 
 
-def _range(name: str, low: Any, high: Any, how: Any = None) -> Range:
+def _range(name: str, low: Any, high: Any, how: Any = None) -> NumberRange:
     """A checked range; `how` is `log`, a step or nothing."""
     kind = SETTING_TYPES[name]
     low, high = _end(name, low), _end(name, high)
@@ -198,7 +198,7 @@ def _range(name: str, low: Any, high: Any, how: Any = None) -> Range:
         raise SettingError(f"the range {text}:log of {name} must start above 0")
     if step is not None and not 0 < step <= high - low:
         raise SettingError(f"the step of {name} must be above 0 and at most {high - low:g}")
-    return Range(low, high, log, step, whole)
+    return NumberRange(low, high, log, step, whole)
 
 
 def _end(name: str, value: Any, title: str | None = None) -> Any:
@@ -213,7 +213,7 @@ def _end(name: str, value: Any, title: str | None = None) -> Any:
     return number
 
 
-def _choices(name: str, values: Sequence[Any]) -> Choices:
+def _choices(name: str, values: Sequence[Any]) -> ChoiceSet:
     """Checked choices; a value that is no number is kept by its text."""
     known = [coerce(name, SETTING_TYPES[name], value) for value in values]
     found = {_choice_text(value): value for value in known}
@@ -227,7 +227,7 @@ def _choices(name: str, values: Sequence[Any]) -> Choices:
             f"{name}={', '.join(found)} is a single value: give it as a setting, or search it with "
             f"{GRAMMAR}"
         )
-    return Choices(found)
+    return ChoiceSet(found)
 
 
 def _choice_text(value: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fp3o.errors import MissingExtraError, SettingError
 from fp3o.experiments.sweep.settings import SweepSettings
-from fp3o.experiments.sweep.space import Choices, Dimension, grid_points
+from fp3o.experiments.sweep.space import ChoiceSet, Dimension, grid_points
 
 JOURNAL = "journal.log"
 """File of the study in the folder of a sweep."""
@@ -200,7 +200,7 @@ def _journal(optuna: Any, folder: Path | None) -> Any:
 
 def _distribution(optuna: Any, dimension: Dimension) -> Any:
     kinds = optuna.distributions
-    if isinstance(dimension, Choices):
+    if isinstance(dimension, ChoiceSet):
         return kinds.CategoricalDistribution(dimension.points())
     ends = dimension.low, dimension.high
     if dimension.whole:

@@ -69,7 +69,7 @@ def test_a_sweep_of_k_points_equals_k_separate_programs(
 
 def test_scores_are_those_of_training_runs(tmp_path: Path) -> None:
     """The score of a trial is the final evaluation of `fp3o train` with its settings."""
-    result = small_sweep(tmp_path / "sweep", trials=3, parallel=2)
+    result = small_sweep(tmp_path / "sweep", trials=3)
     for record in result.trials:
         config = result.settings.trial_config(record.params)
         run = fp3o.train(
@@ -83,6 +83,7 @@ def test_scores_are_those_of_training_runs(tmp_path: Path) -> None:
         np.testing.assert_allclose([*record.evaluations.values()][:-1], during, rtol=2e-6)
 
 
+@pytest.mark.slow
 def test_other_trials_do_not_matter(tmp_path: Path) -> None:
     """The same point alone and beside others."""
     points = {"actor_lr": [1e-3, 5e-2, 2e-2]}

@@ -9,8 +9,8 @@ import fp3o
 from fp3o.errors import SettingError
 from fp3o.experiments.sweep.settings import SearchOptions
 from fp3o.experiments.sweep.space import (
-    Choices,
-    Range,
+    ChoiceSet,
+    NumberRange,
     grid_points,
     parse_search,
     setting_values,
@@ -39,9 +39,9 @@ def test_text_and_python_mean_the_same() -> None:
     space = parse_search(TEXT)
     assert parse_search(python) == parse_search(TEXT.split()) == space
     assert parse_search(space_texts(space)) == space
-    assert space["actor_lr"] == Range(1e-4, 1e-2, log=True)
-    assert space["epochs"] == Range(5, 20, step=5, whole=True)
-    assert isinstance(space["hidden"], Choices)
+    assert space["actor_lr"] == NumberRange(1e-4, 1e-2, log=True)
+    assert space["epochs"] == NumberRange(5, 20, step=5, whole=True)
+    assert isinstance(space["hidden"], ChoiceSet)
     chosen = {"hidden": "(128,)", "value_clip": "none", "layer_norm": "false"}
     part = {name: space[name] for name in chosen}
     assert setting_values(part, chosen) == {

@@ -34,7 +34,8 @@ def run_study(study: SweepStudy, trials: int) -> list[Any]:
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_a_journal_that_was_cut_back_proposes_the_same(sampler: Any, tmp_path: Path) -> None:
     settings = small_settings(sampler=sampler, trials=20)
-    (tmp_path / "whole").mkdir(), (tmp_path / "cut").mkdir()
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
     whole = run_study(SweepStudy(settings, tmp_path / "whole"), 20)
     run_study(SweepStudy(settings, tmp_path / "cut"), 12)
     size = (tmp_path / "cut" / "journal.log").stat().st_size
