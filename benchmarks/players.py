@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from fp3o.bench.timing import TimedJob, fastest_rates
-from fp3o.runs.evaluation import make_program
+from fp3o.runs.programs import make_program
 from fp3o.runs.player_process import ProcessPlayers
 from fp3o.runs.players import make_pool
 from fp3o.runs.progress import make_display

@@ -8,7 +8,7 @@ from typing import Any
 
 from fp3o.bench.mamujoco_jobs import default_task, mamujoco_config, rollout_job
 from fp3o.bench.timing import PartClock, fastest_rates
-from fp3o.runs.evaluation import make_program
+from fp3o.runs.programs import make_program
 
 
 def parts(task: str, num_envs: int, seconds: float) -> dict[str, float]:

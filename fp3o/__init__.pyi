@@ -9,6 +9,8 @@ from .envs.toys.probe import PROBES, probe
 from .envs.vectorise import VmapEnv
 from .envs.workers.protocol import WorkerPoolError
 from .errors import EnvError, MissingExtraError, NonFiniteError, SettingError, UserError
+from .experiments.sweep.launch import sweep
+from .experiments.sweep.result import SweepResult
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
 from .networks.layers import linear
@@ -58,6 +60,7 @@ __all__ = [
     "SettingError",
     "Setup",
     "Stage",
+    "SweepResult",
     "TimeStep",
     "TrainState",
     "UserError",
@@ -80,6 +83,7 @@ __all__ = [
     "render",
     "report",
     "resume",
+    "sweep",
     "train",
     "whole_team_stages",
 ]

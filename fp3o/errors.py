@@ -41,6 +41,9 @@ class SettingError(UserError, ValueError):
 class NonFiniteError(UserError, FloatingPointError):
     """A NaN or infinite number, from an environment, a policy or a diverged update."""
 
+    index: int | None = None
+    """Index of the seed among those of its program, where it is known."""
+
 
 class EnvError(UserError, ValueError):
     """An environment that breaks the interface: shapes, types, or an agent without a choice."""

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from fp3o.bench.timing import PartClock, TimedJob
 from fp3o.envs.api import VecEnv
-from fp3o.runs.evaluation import make_program
+from fp3o.runs.programs import make_program
 from fp3o.runs.run_config import RunConfig
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.training.mesh import Devices

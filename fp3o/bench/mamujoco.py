@@ -33,7 +33,7 @@ from fp3o.envs.mamujoco.catalogue import MAMUJOCO, canonical_name
 from fp3o.envs.mamujoco.env import mamujoco_env
 from fp3o.envs.mamujoco.simulation import default_threads
 from fp3o.envs.vectorise import vectorise
-from fp3o.runs.evaluation import make_program
+from fp3o.runs.programs import make_program
 
 ROBOTICS, ONE_AGENT = "gymnasium-robotics", "gymnasium, one agent"
 

@@ -22,6 +22,7 @@ from fp3o.cli.runs import (
     report_command,
     resume_command,
 )
+from fp3o.cli.sweep import sweep_command
 from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, nearest, printable
 from fp3o.imports import search_in
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "render": render_command,
     "report": report_command,
     "export": export_command,
+    "sweep": sweep_command,
     "list": list_command,
     "check": check_command,
     "doctor": doctor_command,

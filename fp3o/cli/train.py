@@ -1,8 +1,8 @@
 """`fp3o train`: every setting is an option, with the chosen preset's values as defaults."""
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -10,10 +10,6 @@ from fp3o.cli.options import read_options
 from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.errors import SettingError
 from fp3o.options import parse_options, read_value, write_options
-
-if TYPE_CHECKING:
-    from fp3o.cli.train_options import TrainOptions
-    from fp3o.runs.run_config import RunConfig
 
 
 def train_command(argv: Sequence[str]) -> int:
@@ -23,11 +19,14 @@ def train_command(argv: Sequence[str]) -> int:
 
 def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
     """Train, or start processes that train: the placement and the exit status."""
+    from fp3o.cli.train_options import TrainOptions
     from fp3o.runs.progress import make_display
     from fp3o.runs.train import start_run
+    from fp3o.training.host_rollout import disable_async_dispatch
 
-    options, config = read_train_options(argv)
-    where = options.placement
+    disable_async_dispatch()  # before anything uses the CPU
+    options = read_train_options(TrainOptions, argv, train_command)
+    config, where = options.settings.config, options.placement
     where.check()
     display = make_display("quiet" if options.quiet else "auto")
     if where.supervises:
@@ -47,13 +46,14 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
     return where, member_status(work_here) if where.is_member else work_here()
 
 
-def read_train_options(argv: Sequence[str]) -> "tuple[TrainOptions, RunConfig]":
-    """The options and the settings among them."""
-    from fp3o.cli.train_options import TrainOptions, TrainSettings, setting_constructors
-    from fp3o.runs.train import make_config
-    from fp3o.training.host_rollout import disable_async_dispatch
+def read_train_options(kind: type, argv: Sequence[str], command: Callable[..., Any]) -> Any:
+    """Options of a command that trains, whose first field are the settings of training.
 
-    disable_async_dispatch()  # before anything uses the CPU
+    Their defaults are those of the chosen preset or settings file.
+    """
+    from fp3o.cli.train_options import TrainSettings, setting_constructors
+    from fp3o.runs.train import make_config
+
     arguments = fold_env_options(list(argv))
     task = arguments[0] if arguments and not arguments[0].startswith("-") else None
     # The defaults depend on these two, so they are read first.
@@ -63,13 +63,14 @@ def read_train_options(argv: Sequence[str]) -> "tuple[TrainOptions, RunConfig]":
     early.add_argument("--trust", action="store_true")
     known, _ = early.parse_known_args(arguments)
     base = make_config(task, known.config, known.preset, known.trust)
-    default = TrainOptions(TrainSettings(**vars(base)))
+    default = kind(TrainSettings(**vars(base)))
     arguments = arguments[1:] if task else arguments  # the task is a default now
-    options = read_options(TrainOptions, arguments, train_command, default, setting_constructors())
-    config = options.settings.config
-    if config.task != base.task:
-        raise SettingError(f"name the task first: fp3o train {config.task} ...")
-    return options, config
+    options = read_options(kind, arguments, command, default, setting_constructors())
+    task = options.settings.task
+    if task != base.task:
+        name = command.__name__.removesuffix("_command")
+        raise SettingError(f"name the task first: fp3o {name} {task} ...")
+    return options
 
 
 def fold_env_options(arguments: list[str]) -> list[str]:

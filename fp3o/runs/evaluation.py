@@ -5,75 +5,33 @@ Returns are per agent: the mean reward of the team, summed over the episode.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from fp3o.envs.api import HostEnv, VecEnv
 from fp3o.envs.registry import REGISTERED, get_task, parse_task
 from fp3o.envs.scripted import run_scripted
-from fp3o.envs.vectorise import require_interface, vectorise
 from fp3o.errors import SettingError
-from fp3o.learning.setup import Setup
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
 from fp3o.policy.files import policies_of_run
-from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
+from fp3o.runs.programs import make_envs, make_program
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
-from fp3o.training.mesh import Devices
-from fp3o.training.players import BlockPlayer, BlockPool, PlayedBlocks
 from fp3o.training.program import Program
 
 LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
-
-
-def make_program(
-    config: RunConfig,
-    devices: Devices | None = None,
-    pool: BlockPool | None = None,
-) -> Program:
-    """The program that trains and evaluates all seeds of a run; its environment is checked.
-
-    With `devices`, they share the work. The pool plays blocks of host environments; without it,
-    this process does.
-    """
-    enable_compilation_cache()
-    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
-    env = config.task_info.env(config.variant)
-    if isinstance(env, HostEnv) and (pool or learner.blocks > 1):
-        pool = pool or make_block_player(config)
-        blocks = PlayedBlocks(Setup(env.spec, learner), seeds, pool)
-        return Program(blocks, learner, seeds, devices)
-    envs = make_envs(config, learner.num_envs)
-    require_interface(envs)
-    return Program(envs, learner, seeds, devices)
-
-
-def make_block_player(config: RunConfig) -> BlockPlayer:
-    """Plays the blocks of a run in this process."""
-    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
-    setup = Setup(config.task_info.spec(config.variant), learner)
-    make_block = partial(make_envs, config, learner.num_envs // learner.blocks)
-    return BlockPlayer(setup, seeds, make_block)
-
-
-def make_envs(config: RunConfig, num_envs: int) -> VecEnv:
-    """A batch of environments per seed; on the host, one batch for all seeds."""
-    env = config.task_info.env(config.variant)
-    copies = config.seeds if isinstance(env, HostEnv) else 1
-    return vectorise(env, num_envs * copies)
 
 
 def evaluate_params(
@@ -89,10 +47,23 @@ def evaluate_params(
     They run in equal batches, so evaluations of all lengths share one compiled program. Returns of
     episodes that did not end within the task's `max_episode_steps` are NaN.
     """
+    keys = lambda batch: program.keys(config.seed, *purpose, batch)  # noqa: E731
+    return evaluate_with_keys(program, config, actor, episodes, keys, deterministic)
+
+
+def evaluate_with_keys(
+    program: Program,
+    config: RunConfig,
+    actor: Any,
+    episodes: int,
+    keys: Callable[[int], Any],
+    deterministic: bool = True,
+) -> EvalEpisodes:
+    """The same with the random keys of all seeds per batch."""
     batch = min(config.eval_episodes, episodes)
     env, limit = make_envs(config, batch), config.task_info.max_episode_steps(config.variant)
     batches = [
-        program.evaluate(actor, env, program.keys(config.seed, *purpose, i), limit, deterministic)
+        program.evaluate(actor, env, keys(i), limit, deterministic)
         for i in range(math.ceil(episodes / batch))
     ]
 

@@ -16,7 +16,7 @@ import jax
 from fp3o.envs.workers.messages import last_lines
 from fp3o.errors import SettingError, UserError
 from fp3o.runs.compilation_cache import enable_compilation_cache
-from fp3o.runs.evaluation import make_block_player
+from fp3o.runs.programs import make_block_player
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.player_pool import PlayerPoolError, Request

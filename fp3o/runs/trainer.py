@@ -11,10 +11,11 @@ from fp3o.errors import NonFiniteError
 from fp3o.runs.best import BestPolicies
 from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
-from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row, make_program
+from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row
 from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
 from fp3o.runs.players import PlayerSource, make_pool
 from fp3o.runs.processes import agree
+from fp3o.runs.programs import make_program
 from fp3o.runs.progress import Display, TrainingStatus
 from fp3o.runs.recorder import NoRecorder, RunRecorder
 from fp3o.runs.results import final_evaluation

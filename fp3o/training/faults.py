@@ -63,7 +63,7 @@ def refuse_host_step(spec: EnvSpec, before: TimeStep, reward: Any, running: Any,
             *seed, env, agent = np.argwhere(flags)[0].tolist()
             where = f"in environment {env}, agent {agent}, step {step} of the evaluation"
             where += "".join(f" (seed number {number})" for number in seed)
-            raise _fault_error(kind, spec.name, where)
+            raise _fault_error(kind, spec.name, where, seed[0] if seed else 0)
 
 
 def _step_faults(spec: EnvSpec, before: TimeStep, reward: Any, running: Any) -> dict[int, Any]:
@@ -117,17 +117,19 @@ def refuse_fault(fault: Any, task: str, seed: int, phase: str = "rollout") -> No
                 f"in environment {env}, agent {agent}, step {step} of the {phase} "
                 f"(seed {seed + number})"
             )
-            raise _fault_error(kind, task, where)
+            raise _fault_error(kind, task, where, number)
 
 
-def _fault_error(kind: int, task: str, where: str) -> EnvError | NonFiniteError:
+def _fault_error(kind: int, task: str, where: str, index: int) -> EnvError | NonFiniteError:
     unused = "Nothing was learned from it"
     if kind == NO_CHOICE:
         return EnvError(
             f"{task}: no action is available {where}, although the agent is alive. {unused}; leave "
             "one choice in the action mask, or set alive to False while the agent cannot act"
         )
-    return NonFiniteError(
+    error = NonFiniteError(
         f"{task}: the {NUMBERS[kind]} is not finite, or beyond {LARGEST_NUMBER:.0e}, {where}. "
         f"{unused}; look for a division by zero or an overflow in the task, or scale its numbers"
     )
+    error.index = index
+    return error

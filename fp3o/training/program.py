@@ -1,6 +1,6 @@
 """One training iteration as one compiled program, for one seed or several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -21,16 +21,15 @@ from fp3o.learning.update import policy_iteration
 from fp3o.networks.backend import scan_unroll
 from fp3o.training.divergence import magnitudes, refuse_divergence
 from fp3o.training.episodes import EvalEpisodes, count_step, rollout_metrics
+from fp3o.training.evaluator import Evaluator
 from fp3o.training.faults import first_fault, refuse_fault
 from fp3o.training.host_rollout import HostRollout, disable_async_dispatch
 from fp3o.training.mesh import BY_ENV, BY_SEED, BY_STEP, DeviceGrid, Devices
 from fp3o.training.players import PlayedBlocks
 from fp3o.training.rollout import (
-    Evaluation,
     RolloutState,
     collect_rollout,
     empty_hidden_and_stats,
-    evaluate_episodes,
     initial_rollout_state,
 )
 from fp3o.training.seeds import over_seeds
@@ -120,7 +119,7 @@ class Program:
         update = partial(update_learner, self.setup)
         parts = (BY_SEED, BY_SEED, BY_STEP, BY_ENV, BY_SEED), (BY_SEED, BY_ENV, BY_SEED)
         self._update = self._compiled(update, (0, 0, 1, 0, 0), *parts)
-        self._evaluate: dict[tuple[VecEnv, int, bool], Callable[..., Evaluation]] = {}
+        self._evaluator = Evaluator(self._host, self.grid, num_seeds, self._compiled)
         self._seed = 0  # for messages
 
     def hyperparameters(self) -> Hyperparameters:
@@ -130,9 +129,13 @@ class Program:
             hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
         return self.grid.put(hparams, BY_SEED) if self.grid else hparams
 
-    def init(self, seed: int = 0) -> TrainState:
-        """Initial training state; the seeds are `seed, seed + 1, ...`."""
-        seeds, self._seed = range(seed, seed + (self.num_seeds or 1)), seed
+    def init(self, seed: int | Sequence[int] = 0) -> TrainState:
+        """Initial training state; the seeds are `seed, seed + 1, ...`, or those of a sequence.
+
+        A sequence may have any length, except that a host environment needs all seeds.
+        """
+        seeds = range(seed, seed + (self.num_seeds or 1)) if isinstance(seed, int) else seed
+        self._seed = seeds[0]
         stack = partial(jax.tree.map, lambda *x: jnp.stack(x) if self.num_seeds else x[0])
         learner = stack(*map(self.setup.init, seeds))
         key, reset_key = stack(*(jax.random.split(jax.random.key(s)) for s in seeds)).T
@@ -168,12 +171,19 @@ class Program:
         that cannot be continued are refused. `state` is not changed and stays usable.
         """
         hparams = self.hyperparameters() if hparams is None else hparams
+        state, metrics = self.iterate_unchecked(state, hparams)
+        refuse_fault(metrics.pop("fault"), self.setup.spec.name, self._seed)
+        refuse_divergence(metrics.pop("magnitudes"), hparams, self.setup, self._seed)
+        return state, metrics
+
+    def iterate_unchecked(
+        self, state: TrainState, hparams: Hyperparameters
+    ) -> tuple[TrainState, dict[str, Any]]:
+        """The same without checks: the metrics contain `fault` and `magnitudes` of every seed."""
         run = self._iterate_on_host if self.on_host else self._iterate
         state, metrics = run(state, hparams)
         if self.grid and self.grid.spans_processes:
             metrics = self.grid.fetch(metrics)
-        refuse_fault(metrics.pop("fault"), self.setup.spec.name, self._seed)
-        refuse_divergence(metrics.pop("magnitudes"), hparams, self.setup, self._seed)
         return state, metrics
 
     def evaluate(
@@ -184,25 +194,9 @@ class Program:
         A host environment contains those of all seeds, one seed after another. Raises if the task
         breaks its interface, like `iterate`.
         """
-        if not env.jittable:
-            env = SeedBatchedEnv(env, self.num_seeds) if self.num_seeds else env
-            return self._host.evaluate(env, params, keys, num_steps, deterministic)
-        options = env, num_steps, deterministic
-        if options not in self._evaluate:
-            evaluate = partial(
-                evaluate_episodes,
-                self.setup,
-                env,
-                num_steps=num_steps,
-                deterministic=deterministic,
-            )
-            self._evaluate[options] = self._compiled(evaluate, (0, 0), (BY_SEED, BY_SEED), BY_SEED)
-        if self.grid:
-            params, keys = self.grid.put((self.fetch(params), keys), BY_SEED)
-        episodes, fault = self._evaluate[options](params, keys)
-        if self.grid:
-            episodes, fault = self.grid.fetch((episodes, fault))
-        refuse_fault(fault, self.setup.spec.name, self._seed, "evaluation")
+        episodes, fault = self._evaluator(params, env, keys, num_steps, deterministic)
+        if fault is not None:
+            refuse_fault(fault, self.setup.spec.name, self._seed, "evaluation")
         return episodes
 
     def keys(self, seed: int, *purpose: int) -> Array:

@@ -32,7 +32,7 @@ from fp3o.errors import NonFiniteError, SettingError
 from fp3o.options import write_options
 from fp3o.policy import Policy
 from fp3o.runs import train as train_module
-from fp3o.runs.evaluation import make_program
+from fp3o.runs.programs import make_program
 from fp3o.runs.progress import make_display
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES, setting_types

@@ -15,7 +15,8 @@ from fp3o.envs.registry import get_task
 from fp3o.learning.config import Config
 from fp3o.policy.export import write_policy
 from fp3o.runs.checkpoint import from_arrays, to_arrays
-from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
+from fp3o.runs.evaluation import evaluate, evaluate_params
+from fp3o.runs.programs import make_program
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program
 from fp3o.training.state import TrainState

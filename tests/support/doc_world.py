@@ -21,6 +21,9 @@ from fp3o.envs.registry import get_task
 from fp3o.errors import MissingExtraError
 from fp3o.experiments import find_experiment
 from fp3o.experiments.framework import session
+from fp3o.experiments.sweep import launch
+from fp3o.experiments.sweep.folder import SweepFolder
+from fp3o.experiments.sweep.study import SweepStudy
 from fp3o.runs import run as run_module
 from fp3o.runs import train as train_module
 from fp3o.runs.progress import make_display
@@ -98,6 +101,9 @@ class World:
         patch.setattr(train_module, "continue_run", self.continue_run)
         patch.setattr(session, "run_experiment", self.run_experiment)
         patch.setattr(bench_session, "run_topics", self.run_topics)
+        self._sweep, self._continue_sweep = launch.run_sweep, launch.continue_sweep
+        patch.setattr(launch, "run_sweep", self.run_sweep)
+        patch.setattr(launch, "continue_sweep", self.continue_sweep)
         if complete:
             fewer(patch, "fp3o.runs.evaluation.evaluate", 1, "episodes", 4)
             fewer(patch, "fp3o.runs.evaluation.evaluate_baselines", 2, "episodes", 4)
@@ -167,6 +173,29 @@ class World:
         """Experiments take hours; the name and the part must exist."""
         cells = find_experiment(options.name).cells(options.scale)
         return int(not any(options.part in cell.label for cell in cells))
+
+    def run_sweep(self, settings: Any, out: Any, *_: Any) -> fp3o.SweepResult:
+        """Two trials; without `complete` they are made up."""
+        least = {"trials": 2, "parallel": 2, "evaluations": 1, "episodes": 2}
+        options = dataclasses.replace(settings.options, **least)
+        small = dataclasses.replace(settings, options=options)
+        if self.complete:
+            return self._sweep(small, out, make_display("quiet"))
+        small = small.check()
+        folder = SweepFolder(out or launch._default_path(small))
+        with folder.writing(small):
+            study = SweepStudy(small, folder.path)
+            for _trial in range(small.trials):
+                study.tell(study.ask(), "finished", [1.0] * small.base.seeds)
+            folder.write_results(study)
+        return fp3o.SweepResult(folder.path, small, study.records(), True)
+
+    def continue_sweep(self, path: Any, *_: Any) -> fp3o.SweepResult:
+        """The sweep must exist."""
+        if self.complete:
+            return self._continue_sweep(path, make_display("quiet"))
+        study = SweepStudy(SweepFolder(path).settings(), Path(path))
+        return fp3o.SweepResult(Path(path), study.settings, study.records(), True)
 
     def run_topics(self, topics: Any, settings: Any, *_: Any) -> list[Path]:
         """Measurements take minutes; the names must exist."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from small_runs import SMALL
 
-from fp3o.runs import evaluation
+from fp3o.runs import programs
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.program import Program
 
@@ -27,14 +27,14 @@ NOT_COMPILED = (
 def compiled_program(config: RunConfig, devices: Any = None, pool: Any = None) -> Program:
     """In place of `trainer.make_program`: runs of one shape on a built-in task share a program."""
     if devices or pool or config.task.split("/")[0] not in BUILT_IN:
-        return evaluation.make_program(config, devices, pool)
+        return programs.make_program(config, devices, pool)
     settings = {name: x for name, x in config.settings.items() if name not in NOT_COMPILED}
     return _compiled(RunConfig().with_settings(settings))
 
 
 @cache
 def _compiled(config: RunConfig) -> Any:
-    program: Any = evaluation.make_program(config)
+    program: Any = programs.make_program(config)
     program.compile(program.init(config.seed))
     program.compile = lambda state: None
     return program

@@ -15,7 +15,7 @@ from typing import Any
 
 from fp3o.experiments.framework.folder_sync import FolderSync, ResultStore, write_file
 from fp3o.experiments.framework.grid import Cell
-from fp3o.experiments.framework.options import ExperimentOptions
+from fp3o.experiments.framework.options import WhereOptions
 from fp3o.experiments.framework.ray_cluster import connect, import_ray
 from fp3o.experiments.framework.run_grid import FAILURES, CellStatus, run_cell, unfinished_cells
 from fp3o.runs.progress import Display, QuietDisplay, duration_text
@@ -44,7 +44,7 @@ def run_remote_cell(cell: Cell, store: Any) -> CellStatus:
 
 
 def run_grid_on_ray(
-    options: ExperimentOptions, cells: Sequence[Cell], out: Path, display: Display
+    options: WhereOptions, cells: Sequence[Cell], out: Path, display: Display
 ) -> bool:
     """Run all unfinished cells on a Ray cluster; False if it was interrupted."""
     ray = import_ray()
@@ -67,7 +67,7 @@ def run_grid_on_ray(
         ray.kill(store)
 
 
-def _remote_task(ray: Any, options: ExperimentOptions) -> Any:
+def _remote_task(ray: Any, options: WhereOptions) -> Any:
     """`run_remote_cell` as a Ray task with the resources of a cell."""
     # Cells that share a GPU must not preallocate most of its memory each.
     shared = {"env_vars": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}} if options.gpus else {}
@@ -118,7 +118,7 @@ def _cell_status(ray: Any, task: Any, label: str, store: Any) -> CellStatus:
         return CellStatus(label, False, text)
 
 
-def _resources_text(ray: Any, options: ExperimentOptions) -> str:
+def _resources_text(ray: Any, options: WhereOptions) -> str:
     """CPU cores and GPUs of the cluster, and whether GPUs are used."""
     resources = ray.cluster_resources()
     text = f"{resources.get('CPU', 0):g} cores, {resources.get('GPU', 0):g} GPUs"

@@ -11,6 +11,7 @@ import jax
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.progress import GridProgress
 from fp3o.experiments.framework.timing import time_iteration
+from fp3o.experiments.sweep.batch import BATCH_RESULT, train_batch
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.progress import Display
 from fp3o.runs.run import Run
@@ -77,6 +78,7 @@ def time_cell(config: RunConfig, path: Path, display: Display) -> bool:
 JOBS: Mapping[str, Job] = {
     "train": Job("results.json", train_cell),
     "time": Job("cell_timing.json", time_cell),
+    "trials": Job(BATCH_RESULT, train_batch),
 }
 """Kinds of work of a cell, by name."""
 

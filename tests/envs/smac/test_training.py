@@ -14,7 +14,8 @@ from fp3o.envs.registry import TASKS, get_task
 from fp3o.envs.smac.env import EPISODE_METRICS, smac_env
 from fp3o.envs.smac.maps import MAPS
 from fp3o.envs.vectorise import VmapEnv
-from fp3o.runs.evaluation import evaluate, evaluate_params, make_program
+from fp3o.runs.evaluation import evaluate, evaluate_params
+from fp3o.runs.programs import make_program
 from fp3o.runs.run_config import RunConfig
 
 SMALL: dict[str, Any] = {
