@@ -36,7 +36,7 @@ def rates(config: RunConfig, players: int, seconds: float) -> tuple[float, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Rates of rollouts with players.")
+    parser = argparse.ArgumentParser(description="Speed of rollouts by number of players.")
     parser.add_argument("--task", default="mamujoco/HalfCheetah-6x1")
     parser.add_argument("--envs", type=int, default=16)
     parser.add_argument("--blocks", type=int, default=4)

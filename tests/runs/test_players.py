@@ -19,7 +19,9 @@ from worker_pools import lives
 import fp3o
 from fp3o.cli.main import main
 from fp3o.errors import SettingError
+from fp3o.runs.player import PlayerService, PlayerSettings, as_answer
 from fp3o.runs.player_process import ProcessPlayers
+from fp3o.runs.run_config import RunConfig
 from fp3o.training.player_pool import PlayerPoolError
 
 SMALL: dict[str, Any] = {
@@ -191,6 +193,23 @@ def test_objects_of_this_process_have_no_players(tmp_path: Path) -> None:
 
     with pytest.raises(SettingError, match="is a Python object of this process"):
         fp3o.train(CueTask(), out=tmp_path / "run", steps=ITERATION, players=2, **SMALL)
+
+
+def test_errors_pass_between_processes() -> None:
+    """Errors of a user as they are, all others as text; settings with what to do about them."""
+    settings = PlayerSettings.of(RunConfig.from_preset("mamujoco/Hopper-3x1"))
+    wrong = settings._replace(run={**settings.run, "algorithm": "only_registered_here"})
+    answer = PlayerService(wrong).start()
+    assert isinstance(answer, SettingError)
+    assert "unknown algorithm" in str(answer) and "use import paths" in str(answer)
+    assert PlayerService(settings).start() is None
+
+    class LocalError(SettingError):
+        """Cannot be copied to another process."""
+
+    passed = as_answer(fp3o.NonFiniteError("NaN")), as_answer(LocalError("odd"))
+    assert type(passed[0]) is fp3o.NonFiniteError and str(passed[0]) == "NaN"
+    assert type(passed[1]) is PlayerPoolError and "odd" in str(passed[1])
 
 
 @pytest.mark.parametrize(
