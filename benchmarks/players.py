@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from fp3o.bench.timing import TimedJob, fastest_rates
-from fp3o.runs.programs import make_program
 from fp3o.runs.player_process import ProcessPlayers
 from fp3o.runs.players import make_pool
+from fp3o.runs.programs import make_program
 from fp3o.runs.progress import make_display
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.host_rollout import disable_async_dispatch

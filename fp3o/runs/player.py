@@ -55,7 +55,8 @@ class PlayerSettings(NamedTuple):
             jax.config.update(name, value)
         disable_async_dispatch()
         enable_compilation_cache()
-        return make_block_player(RunConfig().with_settings(self.run))
+        config = RunConfig().with_settings(self.run)
+        return make_block_player(config, config.seeds if config.seeds > 1 else None)
 
 
 class PlayerService:

@@ -23,23 +23,29 @@ def make_program(
     this process does.
     """
     enable_compilation_cache()
-    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
-    env = config.task_info.env(config.variant)
-    if isinstance(env, HostEnv) and (pool or learner.blocks > 1):
-        pool = pool or make_block_player(config)
-        blocks = PlayedBlocks(Setup(env.spec, learner), seeds, pool)
-        return Program(blocks, learner, seeds, devices)
-    envs = make_envs(config, learner.num_envs)
+    seeds = config.seeds if config.seeds > 1 else None
+    envs = make_training_envs(config, seeds, pool)
     require_interface(envs)
-    return Program(envs, learner, seeds, devices)
+    return Program(envs, config.learner, seeds, devices)
 
 
-def make_block_player(config: RunConfig) -> BlockPlayer:
+def make_training_envs(
+    config: RunConfig, num_seeds: int | None, pool: BlockPool | None = None
+) -> VecEnv:
+    """The environments of a program; on the host in blocks, if there are several or a pool."""
+    env, learner = config.task_info.env(config.variant), config.learner
+    if isinstance(env, HostEnv) and (pool or learner.blocks > 1):
+        pool = pool or make_block_player(config, num_seeds)
+        return PlayedBlocks(Setup(env.spec, learner), num_seeds, pool)
+    return make_envs(config, learner.num_envs)
+
+
+def make_block_player(config: RunConfig, num_seeds: int | None) -> BlockPlayer:
     """Plays the blocks of a run in this process."""
-    learner, seeds = config.learner, config.seeds if config.seeds > 1 else None
+    learner = config.learner
     setup = Setup(config.task_info.spec(config.variant), learner)
     make_block = partial(make_envs, config, learner.num_envs // learner.blocks)
-    return BlockPlayer(setup, seeds, make_block)
+    return BlockPlayer(setup, num_seeds, make_block)
 
 
 def make_envs(config: RunConfig, num_envs: int) -> VecEnv:

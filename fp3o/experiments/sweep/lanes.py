@@ -24,7 +24,7 @@ from fp3o.runs.evaluation import (
     evaluation_row,
     summarise_episodes,
 )
-from fp3o.runs.programs import make_envs
+from fp3o.runs.programs import make_training_envs
 from fp3o.runs.run_config import RunConfig
 from fp3o.training.divergence import refuse_divergence
 from fp3o.training.episodes import EvalEpisodes
@@ -61,7 +61,7 @@ def _default_scalars(config: RunConfig) -> Hyperparameters:
 @lru_cache(KEPT_PROGRAMS)
 def _kept_program(config: RunConfig) -> Program:
     enable_compilation_cache()
-    return Program(make_envs(config, config.learner.num_envs), config.learner, config.seeds)
+    return Program(make_training_envs(config, config.seeds), config.learner, config.seeds)
 
 
 class Lanes:
