@@ -206,6 +206,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["sweep", "--resume", str(tmp_path / "none")]) == 1
     assert main(["sweep", TASK, "--search", "actor_rl=1..2"]) == 2
     assert main(["sweep", TASK]) == 2
+    assert main(["sweep", TASK, "--search", "actor_lr=1,2", "--final-episodes", "9"]) == 2
+    assert "set episodes instead" in capsys.readouterr().err
 
 
 @pytest.mark.slow
