@@ -181,7 +181,7 @@ class World:
         folder = SweepFolder(out or launch._default_path(small))
         with folder.writing(small):
             study = SweepStudy(small, folder.path)
-            for _ in range(small.trials):
+            for _trial in range(small.trials):
                 study.tell(study.ask(), "finished", [1.0] * small.base.seeds)
             folder.write_results(study)
         return fp3o.SweepResult(folder.path, small, study.records(), True)
