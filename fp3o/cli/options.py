@@ -1,5 +1,6 @@
 """Options of commands, read by tyro from dataclasses. Counts may be written as 1e6 or 3M."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -61,7 +62,7 @@ def read_options(
     return tyro.cli(
         options,
         prog=f"fp3o {name}",
-        description=command.__doc__,
+        description=inspect.cleandoc(command.__doc__ or ""),
         args=list(argv),
         default=default,
         registry=registry,

@@ -35,9 +35,12 @@ def sweep_command(argv: Sequence[str]) -> int:
         display = make_display("quiet" if again.quiet else "auto")
         result = continue_sweep(again.resume, display, again.trials, again.trust, again.where)
         return _conclude(result, again.quiet)
-    from fp3o.experiments.sweep.settings import SweepSettings
+    from fp3o.experiments.sweep.settings import SweepSettings, refuse_evaluation_settings
     from fp3o.experiments.sweep.space import parse_search
 
+    refuse_evaluation_settings(
+        word.split("=")[0].removeprefix("--").replace("-", "_") for word in argv
+    )
     options = read_train_options(SweepOptions, argv, sweep_command)
     space = parse_search(options.search)
     settings = SweepSettings(options.settings.config, space, options.how)

@@ -12,11 +12,10 @@ from fp3o.experiments.sweep.settings import SearchOptions
 SearchArgument = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...")]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SweepOptions:
     """Options of `sweep`."""
 
-    settings: TrainSettings
     search: SearchArgument = ()
     """Searched settings, as in actor_lr=1e-4..1e-2:log clip_range=0.05..0.4 epochs=5..20:5
     algorithm=fp3o,mappo."""
@@ -33,6 +32,7 @@ class SweepOptions:
     """Import the custom task, network, sharing or algorithm that the settings file names."""
     quiet: bool = False
     """Print errors only."""
+    settings: TrainSettings
 
 
 @dataclass

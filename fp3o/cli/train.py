@@ -47,7 +47,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
 
 
 def read_train_options(kind: type, argv: Sequence[str], command: Callable[..., Any]) -> Any:
-    """Options of a command that trains, whose first field are the settings of training.
+    """Options of a command that trains, whose field `settings` has the settings of training.
 
     Their defaults are those of the chosen preset or settings file.
     """
@@ -63,7 +63,7 @@ def read_train_options(kind: type, argv: Sequence[str], command: Callable[..., A
     early.add_argument("--trust", action="store_true")
     known, _ = early.parse_known_args(arguments)
     base = make_config(task, known.config, known.preset, known.trust)
-    default = kind(TrainSettings(**vars(base)))
+    default = kind(settings=TrainSettings(**vars(base)))
     arguments = arguments[1:] if task else arguments  # the task is a default now
     options = read_options(kind, arguments, command, default, setting_constructors())
     task = options.settings.task

@@ -13,7 +13,7 @@ from fp3o.experiments.sweep.loop import SweepLoop
 from fp3o.experiments.sweep.remote import BATCHES, RemoteSweep
 from fp3o.experiments.sweep.report import write_sweep_report
 from fp3o.experiments.sweep.result import SweepResult
-from fp3o.experiments.sweep.settings import SearchOptions, SweepSettings
+from fp3o.experiments.sweep.settings import SearchOptions, SweepSettings, refuse_evaluation_settings
 from fp3o.experiments.sweep.space import ChoiceSet, parse_search
 from fp3o.experiments.sweep.study import JOURNAL, check_packages
 from fp3o.options import to_type
@@ -57,6 +57,7 @@ def sweep(
     trust = settings.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
+    refuse_evaluation_settings(settings)
     names = setting_types(SearchOptions)
     chosen = {name: settings.pop(name) for name in names if name in settings}
     base = make_config(task, config, preset, trust).with_settings(settings)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -138,6 +138,14 @@ class SweepSettings:
             parse_search(record["search"]),
             SearchOptions(**record["options"]),
         )
+
+
+def refuse_evaluation_settings(names: Iterable[str]) -> None:
+    """Raise if settings of training are given that a sweep determines itself."""
+    instead = {"eval_every": "evaluations", "final_episodes": "episodes"}
+    for name in names:
+        if name in instead:
+            raise SettingError(f"{name} is determined by the sweep: set {instead[name]} instead")
 
 
 def program_key(config: RunConfig) -> str:

@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[][(){},]""")
 
 
 @dataclass(frozen=True)
-class SearchRange:
+class ValueRange:
     """All numbers between two, or those at a distance of `step`."""
 
     low: int | float
@@ -79,7 +79,7 @@ class ChoiceSet:
         return ",".join(self.values)
 
 
-Dimension = SearchRange | ChoiceSet
+Dimension = ValueRange | ChoiceSet
 Space = Mapping[str, Dimension]
 """The searched settings by name."""
 
@@ -184,7 +184,7 @@ def _from_text(name: str, text: str) -> Dimension:
     return _range(name, low, high, how or None)
 
 
-def _range(name: str, low: Any, high: Any, how: Any = None) -> SearchRange:
+def _range(name: str, low: Any, high: Any, how: Any = None) -> ValueRange:
     """A checked range; `how` is `log`, a step or nothing."""
     kind = SETTING_TYPES[name]
     low, high = _end(name, low), _end(name, high)
@@ -198,7 +198,7 @@ def _range(name: str, low: Any, high: Any, how: Any = None) -> SearchRange:
         raise SettingError(f"the range {text}:log of {name} must start above 0")
     if step is not None and not 0 < step <= high - low:
         raise SettingError(f"the step of {name} must be above 0 and at most {high - low:g}")
-    return SearchRange(low, high, log, step, whole)
+    return ValueRange(low, high, log, step, whole)
 
 
 def _end(name: str, value: Any, title: str | None = None) -> Any:

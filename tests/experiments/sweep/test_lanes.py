@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_sweeps import TRAINING, small_settings, small_sweep
+from small_sweeps import small_settings, small_sweep
 
 import fp3o
 from fp3o.envs.toys.probe import PROBES
@@ -15,7 +15,6 @@ from fp3o.envs.vectorise import VmapEnv
 from fp3o.experiments.sweep import lanes as lanes_module
 from fp3o.experiments.sweep.lanes import Lanes
 from fp3o.experiments.sweep.settings import program_key
-from fp3o.training import program as program_module
 from fp3o.training import seeds
 from fp3o.training.program import Program
 
@@ -33,7 +32,7 @@ def numbers(tree: Any) -> list[np.ndarray]:
     return [np.asarray(jax.random.key_data(x) if is_key(x) else x) for x in leaves]
 
 
-@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("threads", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_sweep_of_k_points_equals_k_separate_programs(
     threads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +66,7 @@ def test_a_sweep_of_k_points_equals_k_separate_programs(
     lanes_module._kept_program.cache_clear()
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_training_runs(tmp_path: Path) -> None:
     """The score of a trial is the final evaluation of `fp3o train` with its settings."""
     result = small_sweep(tmp_path / "sweep", trials=3)
@@ -104,21 +104,3 @@ def test_hyperparameters_share_a_program_and_other_settings_do_not() -> None:
     assert key(epochs="1", value_clip="0.2", actor_lr=5e-3) == first
     assert key(epochs="2", value_clip="0.1") != first
     assert key(epochs="1", value_clip="none") != first  # the arrays of the program differ
-
-
-def test_new_trials_in_old_places_compile_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lanes_module._kept_program.cache_clear()
-    traced: list[int] = []
-    real = program_module.train_iteration
-
-    def counted(*args: Any) -> Any:
-        traced.append(1)
-        return real(*args)
-
-    monkeypatch.setattr(program_module, "train_iteration", counted)
-    result = small_sweep(tmp_path / "a", trials=6, parallel=3, pruner="none")
-    assert len(traced) == 1 and len(result.trials) == 6
-    assert all(record.steps == TRAINING["steps"] for record in result.trials)
-    lanes_module._kept_program.cache_clear()

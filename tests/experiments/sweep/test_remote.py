@@ -12,7 +12,7 @@ from small_sweeps import small_settings, small_sweep, trial_facts
 
 from fp3o.experiments.framework.options import WhereOptions
 from fp3o.experiments.framework.run_grid import run_cell
-from fp3o.experiments.sweep import launch, remote
+from fp3o.experiments.sweep import remote
 from fp3o.experiments.sweep.folder import SweepFolder
 from fp3o.experiments.sweep.launch import continue_sweep, run_sweep
 from fp3o.experiments.sweep.remote import RemoteSweep
@@ -41,7 +41,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(remote, "import_ray", OneNode)
     monkeypatch.setattr(remote, "connect", lambda *_: None)
     monkeypatch.setattr(remote, "run_grid_on_ray", run_cells)
-    monkeypatch.setattr(launch, "write_sweep_report", lambda *_: None)
     return labels
 
 

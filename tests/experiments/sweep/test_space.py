@@ -10,7 +10,7 @@ from fp3o.errors import SettingError
 from fp3o.experiments.sweep.settings import SearchOptions
 from fp3o.experiments.sweep.space import (
     ChoiceSet,
-    SearchRange,
+    ValueRange,
     grid_points,
     parse_search,
     setting_values,
@@ -39,8 +39,8 @@ def test_text_and_python_mean_the_same() -> None:
     space = parse_search(TEXT)
     assert parse_search(python) == parse_search(TEXT.split()) == space
     assert parse_search(space_texts(space)) == space
-    assert space["actor_lr"] == SearchRange(1e-4, 1e-2, log=True)
-    assert space["epochs"] == SearchRange(5, 20, step=5, whole=True)
+    assert space["actor_lr"] == ValueRange(1e-4, 1e-2, log=True)
+    assert space["epochs"] == ValueRange(5, 20, step=5, whole=True)
     assert isinstance(space["hidden"], ChoiceSet)
     chosen = {"hidden": "(128,)", "value_clip": "none", "layer_norm": "false"}
     part = {name: space[name] for name in chosen}

@@ -18,25 +18,36 @@ import fp3o
 from fp3o.cli.main import main
 from fp3o.errors import NonFiniteError, SettingError
 from fp3o.experiments.sweep import launch, loop
-from fp3o.experiments.sweep.lanes import Lanes
+from fp3o.experiments.sweep.lanes import Lanes, _kept_program
 from fp3o.experiments.sweep.launch import continue_sweep, run_sweep
 from fp3o.experiments.sweep.result import SweepResult
 from fp3o.runs.atomic import RunError
 from fp3o.runs.progress import QuietDisplay
+from fp3o.training import program as program_module
 
-
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes seconds; `test_report.py` tests it."""
-    monkeypatch.setattr(launch, "write_sweep_report", lambda *_: None)
+TRACED: list[int] = []
+"""An entry per compilation of an iteration during the sweep `finished`."""
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> SweepResult:
     """An uninterrupted sweep of six trials."""
+    real = program_module.train_iteration
+
+    def counted(*args: Any) -> Any:
+        TRACED.append(1)
+        return real(*args)
+
+    _kept_program.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "write_sweep_report", lambda *_: None)
-        return small_sweep(tmp_path_factory.mktemp("sweep") / "whole")
+        patch.setattr(program_module, "train_iteration", counted)
+        return small_sweep(tmp_path_factory.mktemp("sweep") / "whole", pruner="none")
+
+
+def test_new_trials_in_old_places_compile_nothing(finished: SweepResult) -> None:
+    """Six trials, three at a time."""
+    assert TRACED == [1]
+    assert [row.steps for row in finished.trials] == [TRAINING["steps"]] * 6
 
 
 def test_files_of_a_sweep(finished: SweepResult) -> None:
@@ -95,7 +106,7 @@ def test_a_sweep_that_was_killed_continues_with_the_same_trials(
     while result is None:
         attempts += 1
         try:
-            result = small_sweep(tmp_path / "killed", save_every=0)
+            result = small_sweep(tmp_path / "killed", save_every=0, pruner="none")
         except KilledError:
             continue
     assert attempts == 4 and result.finished
@@ -115,13 +126,13 @@ def test_a_stopped_sweep_is_continued_by_the_same_command(
 
     with monkeypatch.context() as patch:
         patch.setattr(Lanes, "iterate", interrupted)
-        stopped = run_sweep(small_settings(), None, QuietDisplay())
+        stopped = run_sweep(small_settings(pruner="none"), None, QuietDisplay())
     assert not stopped.finished and stopped.path == Path("sweeps/credit-1")
-    again = run_sweep(small_settings(), None, QuietDisplay())
+    again = run_sweep(small_settings(pruner="none"), None, QuietDisplay())
     assert again.finished and again.path == stopped.path
     assert trial_facts(again.path) == trial_facts(finished.path)
     with pytest.raises(RunError, match=r"other settings \(parallel\)"):
-        run_sweep(small_settings(parallel=2), again.path, QuietDisplay())
+        run_sweep(small_settings(parallel=2, pruner="none"), again.path, QuietDisplay())
     with pytest.raises(SettingError, match="has 6 trials, more than 5"):
         continue_sweep(again.path, QuietDisplay(), trials=5)
     more = continue_sweep(again.path, QuietDisplay(), trials=7)
@@ -196,16 +207,20 @@ def test_programs_with_other_settings_run_one_after_another(tmp_path: Path) -> N
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "sweep")
-    words = f"sweep {TASK} --search actor_lr=1e-3,1e-2 --sampler grid --parallel 2 --evaluations 2"
+    words = (
+        f"sweep {TASK} --search actor_lr=1e-3,1e-2,1e-1 --sampler grid --parallel 3 --evaluations 2"
+    )
     words += " --episodes 4 --algorithm mappo --seeds 2 --num-envs 4 --rollout 6 --hidden 8"
     words += f" --epochs 1 --steps 144 --eval-episodes 4 --out {out}"
     assert main(words.split()) == 0
     printed = capsys.readouterr().out
-    assert "Best of 2 trials (2 finished)" in printed and "fp3o train --config" in printed
+    assert "Best of 3 trials (3 finished)" in printed and "fp3o train --config" in printed
     assert main(["sweep", "--resume", out, "--quiet"]) == 0
     assert main(["sweep", "--resume", str(tmp_path / "none")]) == 1
     assert main(["sweep", TASK, "--search", "actor_rl=1..2"]) == 2
     assert main(["sweep", TASK]) == 2
+    assert main(["sweep", TASK, "--search", "actor_lr=1,2", "--final-episodes", "9"]) == 2
+    assert "set episodes instead" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -214,7 +229,7 @@ def test_a_sweep_survives_sigkill(finished: SweepResult, tmp_path: Path) -> None
     out = tmp_path / "killed"
     code = (
         f"import fp3o; fp3o.sweep({TASK!r}, search={SEARCH!r}, out={str(out)!r}, "
-        f"progress='quiet', save_every=0, **{TRAINING | OPTIONS!r})"
+        f"progress='quiet', save_every=0, pruner='none', **{TRAINING | OPTIONS!r})"
     )
     journal = out / "journal.log"
     for size in (1_500, 4_000, 7_000):
