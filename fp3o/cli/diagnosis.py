@@ -178,6 +178,8 @@ def _compilation_cache() -> list[Finding]:
 
 
 def _several_devices() -> list[Finding]:
+    if not _has_device():
+        return []
     import jax
 
     from fp3o.runs.split_estimate import doctor_estimate

@@ -62,7 +62,7 @@ def test_rejects(changes: dict[str, Any], fragments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("changes", "fragments"),
     [
-        ({"blocks": 4}, "blocks must be 1 to 3"),
+        ({"blocks": 4}, "blocks of agents must be 1 to 3"),
         ({"blocks": "x"}, "blocks must be an integer or none, got 'x'"),
         ({"gated": "maybe"}, "gated must be true or false, got 'maybe'"),
         ({"rounds": 0}, "rounds must be between 1 and 1000, got 0"),

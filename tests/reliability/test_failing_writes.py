@@ -14,7 +14,7 @@ from probe_runs import QUIET, SETTINGS, Originals
 from small_runs import TASK
 
 import fp3o
-from fp3o.runs import results, trainer
+from fp3o.runs import recorder, results, trainer
 
 COUNTDOWN.install()
 
@@ -53,7 +53,7 @@ def start_or_resume(path: Path) -> None:
 @pytest.mark.parametrize("how", ["moved", "deleted"])
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(trainer.Trainer, "_iterate"), (trainer, "write_policies"), (results, "write_policy")],
+    [(trainer.Trainer, "_iterate"), (recorder, "write_policies"), (results, "write_policy")],
 )
 def test_directories_that_disappear(
     originals: Originals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -76,7 +76,7 @@ def test_options_reach_the_run_config(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """A file changes the preset, the command line changes the file."""
     seen: list[Any] = []
 
-    def start_run(config: RunConfig, *_: Any) -> Any:
+    def start_run(config: RunConfig, *_: Any, **__: Any) -> Any:
         seen.append(config)
         return SimpleNamespace(finished=False)
 

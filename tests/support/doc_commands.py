@@ -11,7 +11,7 @@ import pytest
 import fp3o
 from fp3o.cli import main as cli
 from fp3o.cli import options as cli_options
-from fp3o.runs.run_config import RunConfig
+from fp3o.cli import train
 
 
 def replace(patch: pytest.MonkeyPatch, target: str, value: Any) -> None:
@@ -58,19 +58,22 @@ class ParsedError(Exception):
 def parse_command(line: str) -> None:
     """Parse a command without running it: its options must exist and have valid values."""
 
-    def stop(config: RunConfig) -> RunConfig:
-        config.learner.row  # noqa: B018
+    def parse_train(*args: Any) -> Any:
+        options = read_train(*args)
+        options.settings.config.learner.row  # noqa: B018
+        options.placement.check()
         raise ParsedError
 
     def parse_only(*args: Any, **options: Any) -> Any:
         parse(*args, **options)
         raise ParsedError
 
-    words, parse = shlex.split(line)[1:], cli_options.read_options
+    words, parse = shlex.split(line, comments=True)[1:], cli_options.read_options
+    read_train = train.read_train_options
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ParsedError):
         patch.setenv("FP3O_DEBUG", "1")
         if words[0] == "train":
-            patch.setattr(RunConfig, "resolve", stop)
+            patch.setattr(train, "read_train_options", parse_train)
         else:
             for module in ("bench", "experiment", "inspect", "runs"):
                 patch.setattr(f"fp3o.cli.{module}.read_options", parse_only)

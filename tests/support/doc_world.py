@@ -46,7 +46,9 @@ DEFINITIONS = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
 def shrink(config: RunConfig) -> RunConfig:
     """The same settings with as little to do as possible."""
     length = config.learner.sequence_steps
-    learner = config.learner.replace(num_envs=2, rollout=2 * length, minibatches=1, epochs=1)
+    learner = config.learner.replace(
+        num_envs=2, blocks=1, rollout=2 * length, minibatches=1, epochs=1
+    )
     return dataclasses.replace(
         config,
         learner=learner,
