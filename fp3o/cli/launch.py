@@ -12,10 +12,9 @@ from fp3o.runs.compilation_cache import enable_compilation_cache
 from fp3o.runs.progress import Display
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.supervisor import (
-    local_processes,
+    LocalProcesses,
     process_command,
     run_exists,
-    signals_of_group,
     supervise,
 )
 from fp3o.runs.watch import RunWatch
@@ -65,8 +64,9 @@ def launch(work: Launch, display: Display, config: RunConfig) -> int:
     def commands(attempt: int, address: str) -> list[list[str]]:
         return [process_command(each) for each in work.processes(count, address, work.path)]
 
-    with signals_of_group():
-        return supervise(local_processes(commands), retries, display)
+    processes = LocalProcesses(commands)
+    with processes.signals():
+        return supervise(processes.start, retries, display)
 
 
 def _launch_on_ray(work: Launch, display: Display, config: RunConfig, retries: int) -> int:
@@ -87,6 +87,9 @@ def _launch_on_ray(work: Launch, display: Display, config: RunConfig, retries: i
     try:
         watch = RunWatch(Path(work.path), config, display)
         return supervise(processes.start, retries, display, watch.look)
+    except KeyboardInterrupt:
+        display.say(f"interrupted; continue from what has arrived: `fp3o resume {work.path}`")
+        return 130
     finally:
         processes.close()
 

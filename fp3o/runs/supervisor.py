@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Protocol, runtime_checkable
 
 from fp3o.errors import UserError, printable
@@ -130,27 +131,40 @@ class LocalProcess:
         self._process.terminate()
 
 
-def local_processes(commands: Callable[[int, str], Sequence[Sequence[str]]]) -> StartProcesses:
-    """Start processes of this machine; commands are made from the attempt and an address."""
+class LocalProcesses:
+    """Starts the processes of a run on this machine; the leader gets the signals of this process.
 
-    def start(attempt: int) -> Sequence[Member]:
-        address = f"127.0.0.1:{free_port()}"
-        return [
-            LocalProcess(command, number == 0)
-            for number, command in enumerate(commands(attempt, address))
-        ]
+    `commands` makes them from the number of the attempt and the leader's address.
+    """
 
-    return start
+    def __init__(self, commands: Callable[[int, str], Sequence[Sequence[str]]]):
+        self._commands = commands
+        self._leader: LocalProcess | None = None
 
+    def start(self, attempt: int) -> Sequence[Member]:
+        """Start all processes of an attempt."""
+        commands = self._commands(attempt, f"127.0.0.1:{free_port()}")
+        members = [LocalProcess(command, k == 0) for k, command in enumerate(commands)]
+        self._leader = members[0]
+        return members
 
-@contextlib.contextmanager
-def signals_of_group() -> Iterator[None]:
-    """Leave Ctrl-C to the processes, which receive it as well, and wait for them."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Let the leader save and stop on SIGTERM; Ctrl-C reaches all processes by itself."""
+
+        def forward(number: int, frame: FrameType | None) -> None:
+            if self._leader is not None:
+                self._leader.terminate()
+
+        before = {
+            signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+            signal.SIGTERM: signal.signal(signal.SIGTERM, forward),
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def free_port(host: str = "127.0.0.1") -> int:

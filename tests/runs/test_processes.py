@@ -92,6 +92,22 @@ def test_a_killed_process_changes_nothing(undisturbed: Path, tmp_path: Path, vic
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
+def test_a_supervisor_lets_the_leader_save(tmp_path: Path) -> None:
+    """SIGTERM stops the run after an iteration, and it can be resumed."""
+    out = tmp_path / "stopped"
+    supervisor = start(out, "--processes", "2", "--steps", "4000000")
+    deadline = time.monotonic() + 300
+    while not [*(out / "checkpoints").glob("0000000[1-9]*")]:
+        assert time.monotonic() < deadline and supervisor.poll() is None
+        time.sleep(0.05)
+    supervisor.terminate()
+    errors = supervisor.communicate(timeout=120)[1]
+    assert supervisor.returncode == 130, errors.decode()[-2000:]
+    rows, newest = read_metrics(out), sorted((out / "checkpoints").glob("*"))[-1]
+    assert rows[-1]["iteration"] == int(newest.stem)
+
+
 class Scripted:
     """A process whose exit statuses are known."""
 
@@ -171,3 +187,24 @@ def test_a_run_on_ray_survives_its_node(undisturbed: Path, tmp_path: Path) -> No
     assert any("has failed" in line for line in output["lines"])
     lines = [(path / "metrics.jsonl").read_bytes() for path in (undisturbed, tmp_path / "run")]
     assert lines[0] == lines[1]
+
+
+@pytest.mark.slow
+def test_processes_that_slurm_starts_find_each_other(tmp_path: Path) -> None:
+    """With the variables that `srun` sets for two tasks on one machine."""
+    job = {
+        "SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2",
+    }  # fmt: skip
+    environment = {**os.environ, **job, "PYTHONPATH": os.getcwd()}
+    environment.pop("JAX_NUM_CPU_DEVICES", None)
+    command = [*COMMAND, "--out", str(tmp_path / "run"), "--steps", "400", "--distributed"]
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "fp3o", *command], stderr=subprocess.PIPE,
+            env={**environment, "SLURM_PROCID": number, "SLURM_LOCALID": number},
+        )
+        for number in ("0", "1")
+    ]  # fmt: skip
+    errors = [task.communicate(timeout=300)[1].decode()[-1000:] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], errors
+    assert len(read_metrics(tmp_path / "run")) == 11

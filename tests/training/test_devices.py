@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from host_probe import HostProbe
 from tiny_programs import TINY, credit
 
 from fp3o.algorithms.fp3o import random_split
+from fp3o.envs.toys.probe import PROBES
 from fp3o.errors import NonFiniteError, SettingError
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
@@ -203,3 +205,18 @@ def test_devices_that_cannot_share_the_work() -> None:
     with pytest.raises(SettingError, match="20 minibatches do not divide the 10 sequences of each"):
         config = CONFIG.replace(blocks=8, minibatches=20, sequence_length=2)
         Setup(credit(8).spec, config)
+
+
+def test_learning_from_host_environments_on_devices() -> None:
+    """The rollout is on the host, the update on two devices."""
+    config = CASES["fp3o"].replace(blocks=2)
+    states = []
+    for devices in (0, 2):
+        env = HostProbe(PROBES["credit"], 8)
+        program = Program(env, config, None, jax.devices()[:devices] or None)
+        state = program.init(3)
+        for _ in range(2):
+            state, _ = program.iterate(state)
+        states.append(state)
+    assert difference(states[0].learner, states[1].learner) <= 2e-6
+    assert difference(states[0].rollout, states[1].rollout) <= 2e-6
