@@ -12,7 +12,7 @@ from host_probe import HostProbe
 from tiny_programs import TINY, credit
 
 from fp3o.algorithms.fp3o import random_split
-from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.toys.probe import PROBES, Probe
 from fp3o.errors import NonFiniteError, SettingError
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
@@ -211,8 +211,10 @@ def test_learning_from_host_environments_on_devices() -> None:
     """The rollout is on the host, the update on two devices."""
     config = CASES["fp3o"].replace(blocks=2)
     states = []
+    probe = PROBES["credit"]
+    assert isinstance(probe, Probe)
     for devices in (0, 2):
-        env = HostProbe(PROBES["credit"], 8)
+        env = HostProbe(probe, 8)
         program = Program(env, config, None, jax.devices()[:devices] or None)
         state = program.init(3)
         for _ in range(2):
