@@ -9,14 +9,10 @@ from typing import Any
 from fp3o.cli.placement import PlacementOptions, member_status
 from fp3o.imports import search_in
 from fp3o.runs.compilation_cache import enable_compilation_cache
+from fp3o.runs.directory import RunDirectory
 from fp3o.runs.progress import Display
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.supervisor import (
-    LocalProcesses,
-    process_command,
-    run_exists,
-    supervise,
-)
+from fp3o.runs.supervisor import LocalProcesses, process_command, supervise
 from fp3o.runs.watch import RunWatch
 
 STARTING = (
@@ -43,7 +39,7 @@ class Launch:
 
     def processes(self, count: int, address: str, path: str) -> list[list[str]]:
         """The arguments of each of several processes that work on a directory."""
-        if self.command == "train" and not run_exists(path):
+        if self.command == "train" and not RunDirectory(path).exists():
             arguments = ["train", *without_options(self.arguments, STARTING), "--out", path]
         else:
             arguments = ["resume", path, *self.resume_arguments]

@@ -70,7 +70,7 @@ class PlacementOptions:
         if self.retries is not None and self.retries < 0:
             raise SettingError(f"retries must be at least 0, got {self.retries}")
 
-    def to_work(self) -> "Placement":
+    def make_placement(self) -> "Placement":
         """The devices of the run, ready before JAX is used; other processes are connected."""
         from fp3o.runs.placement import Placement
         from fp3o.runs.processes import join_processes

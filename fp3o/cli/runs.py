@@ -52,7 +52,7 @@ def resume_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
         from fp3o.runs.progress import make_display
         from fp3o.runs.train import continue_run, prepare_resume
 
-        placement = where.to_work()
+        placement = where.make_placement()
         display = make_display("quiet" if options.quiet else "auto")
         prepare_resume(options.run, options.restart, options.trust, display)
         run = continue_run(

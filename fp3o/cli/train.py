@@ -38,7 +38,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
         return where, launch(work, display, config)
 
     def work_here() -> int:
-        placement = where.to_work()
+        placement = where.make_placement()
         found = config.resolve()
         run = start_run(found, options.out, display, options.loggers, placement=placement)
         return conclude(run, options.quiet)

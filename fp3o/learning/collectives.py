@@ -39,9 +39,9 @@ def average(tree: Any) -> Any:
     return jax.lax.pmean(tree, ENV_AXIS) if num_shares() > 1 else tree
 
 
-def gather(x: Shaped[Array, "..."], axis: int = 0) -> Shaped[Array, "..."]:
-    """The arrays of all devices, joined along an axis in the order of the environments."""
-    return jax.lax.all_gather(x, ENV_AXIS, axis=axis, tiled=True) if num_shares() > 1 else x
+def gather(x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+    """The arrays of all devices, joined along their first axis in the order of environments."""
+    return jax.lax.all_gather(x, ENV_AXIS, tiled=True) if num_shares() > 1 else x
 
 
 def maxima(x: Shaped[Array, " *m"]) -> Shaped[Array, " *m"]:

@@ -28,7 +28,8 @@ class Speed(NamedTuple):
 
 SPEEDS = {"gpu": Speed(3e13, 25e-6), "tpu": Speed(3e13, 10e-6), "cpu": Speed(2e10, 1e-4)}
 """Operations on an H200: from its iterations of 3s5z `many` with 256 and 128 environments. The
-duration of a sum is not measured: a usual one between GPUs of one machine."""
+duration of a sum is not measured: a usual one between GPUs of one machine. The numbers of TPUs and
+CPUs are assumptions."""
 
 H200_MILLISECONDS = {1: 38.7, 2: 30.2, 4: 26.1, 8: 34.0}
 """Iteration of FP3O on 3s5z, preset `many`, one seed, with the share of environments of each of so

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Protocol, runtime_checkable
 
@@ -48,7 +47,7 @@ class Member(Protocol):
         """End it at once."""
         ...
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The last line of its errors."""
         ...
 
@@ -74,7 +73,7 @@ def supervise(
             display.close()
         if failed is None:
             return status
-        reason = printable(members[failed].last_words(), 200)
+        reason = printable(members[failed].last_error(), 200)
         display.say(
             f"process {failed} of {len(members)} has failed (status {status})"
             f"{f': {reason}' if reason else ''}"
@@ -98,7 +97,7 @@ def _wait(members: Sequence[Member], watch: Callable[[], None]) -> tuple[int | N
                 return number, status
             if number and status in (1, 2):  # a setting that only this process could refuse
                 time.sleep(WATCH_SECONDS)
-                raise ProcessesError(f"process {number}: {members[number].last_words()}")
+                raise ProcessesError(f"process {number}: {members[number].last_error()}")
         time.sleep(WATCH_SECONDS)
 
 
@@ -120,7 +119,7 @@ class LocalProcess:
             self._process.kill()
             self._process.wait()
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The last line of its errors."""
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
@@ -185,8 +184,3 @@ def end_process(status: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(status)
-
-
-def run_exists(path: str | Path) -> bool:
-    """Whether a run was started in a directory, so that it is resumed."""
-    return (Path(path) / "config.json").exists()

@@ -185,7 +185,9 @@ def continue_run(
         if not is_leader():
             return _follow(config, devices if done != total else ())
         if done == total:
-            return _with_report(Run.load(path), display, with_report)
+            run = _with_report(Run.load(path), display, with_report)
+            agree(True)  # the other processes wait for this
+            return run
         for line in placement.explain(config):
             display.say(line)
         trainer = Trainer(config, directory, display, loggers, devices, placement.players)

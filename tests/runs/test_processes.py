@@ -120,7 +120,7 @@ class Scripted:
     def kill(self) -> None:
         self.killed = True
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         return "no memory"
 
 

@@ -81,7 +81,7 @@ class RayProcess:
         """End it at once."""
         self._ray.kill(self._actor)
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The last line of its errors."""
         return self._error.strip().splitlines()[0] if self._error else ""
 
