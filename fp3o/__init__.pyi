@@ -25,7 +25,7 @@ from .runs.train import resume, train
 from .runs.video import render
 from .sharing.auto import auto_sharing
 from .sharing.schemes import SHARINGS, layer_groups, register_sharing
-from .spec import Box, Discrete, EnvSpec
+from .spec import Box, Discrete, EnvSpec, Mixed
 from .training.program import Program, TrainState
 from .types import TimeStep
 
@@ -47,6 +47,7 @@ __all__ = [
     "Hyperparameters",
     "Learner",
     "MissingExtraError",
+    "Mixed",
     "Network",
     "NetworkSpec",
     "NonFiniteError",

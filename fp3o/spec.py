@@ -28,6 +28,11 @@ class Discrete:
         return tuple(max(column) for column in zip(*self.sizes, strict=True))
 
     @property
+    def num_outputs(self) -> int:
+        """Padded outputs of a policy network per agent: choices, then dimensions."""
+        return sum(self.widths)
+
+    @property
     def mask(self) -> np.ndarray:
         """Which of the padded choices exist for each agent, `(n, a)`."""
         widths = np.array(self.widths)
@@ -42,9 +47,47 @@ class Box:
     sizes: tuple[int, ...]
 
     @property
+    def num_outputs(self) -> int:
+        """Padded outputs of a policy network per agent: choices, then dimensions."""
+        return max(self.sizes)
+
+    @property
     def mask(self) -> np.ndarray:
         """Which of the padded dimensions exist for each agent, `(n, a)`."""
         return np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Choices and a vector: for agents with both, and for teams that mix both kinds of agents.
+
+    An action is one array of real numbers: the choices first, then the vector. An agent without
+    choices has sub-actions of size 1, one without a vector has size 0.
+    """
+
+    discrete: Discrete
+    box: Box
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Padded number of choices per sub-action."""
+        return self.discrete.widths
+
+    @property
+    def num_outputs(self) -> int:
+        """Padded outputs of a policy network per agent: choices, then dimensions."""
+        return self.discrete.num_outputs + self.box.num_outputs
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Which of the padded choices and dimensions exist for each agent, `(n, a)`."""
+        return np.concatenate([self.discrete.mask, self.box.mask], axis=1)
+
+
+ActionSpace = Discrete | Box | Mixed
+
+ImageShape = tuple[int, int, int]
+"""Height, width and channels."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +95,7 @@ class EnvSpec:
     """Specification of a cooperative task: agents, observation and action spaces, rewards."""
 
     name: str
-    actions: Discrete | Box
+    actions: ActionSpace
     obs_size: int
     """Length of the observations; shorter ones are padded with zeros."""
     state_size: int
@@ -66,8 +109,29 @@ class EnvSpec:
     are divided by it."""
     episode_metrics: tuple[str, ...] = ()
     """Names of further metrics reported at the end of an episode; `won` is 0 or 1."""
+    agents: tuple[str, ...] = ()
+    """Names of the agents; empty: `agent_0`, `agent_1` and so on."""
+    obs_sizes: tuple[int, ...] = ()
+    """Length of each agent's observation before padding; empty: all have `obs_size`."""
+    action_names: tuple[tuple[str, ...], ...] = ()
+    """Meanings of each agent's choices, then of the dimensions of its vector; empty: unknown."""
+    image: ImageShape | None = None
+    """Shape of the image, channels last and flattened, that every observation begins with; the
+    other entries of an observation follow it. None: there is no image."""
+    state_image: ImageShape | None = None
+    """The same for the state."""
 
     @property
     def num_agents(self) -> int:
         """The size of the team."""
         return len(self.agent_types)
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """The name of every agent."""
+        return self.agents or tuple(f"agent_{i}" for i in range(self.num_agents))
+
+    @property
+    def agent_obs_sizes(self) -> tuple[int, ...]:
+        """Length of every agent's observation before padding."""
+        return self.obs_sizes or (self.obs_size,) * self.num_agents

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fp3o.spec import Box, Discrete
+from fp3o.spec import ActionSpace
 
 MASKED_LOGIT = -1e10
 """Logit of an unavailable choice: its probability is exactly 0."""
@@ -114,6 +114,6 @@ def categorical(
     return Categorical(jnp.concatenate(parts, axis=-1), action_mask, widths)
 
 
-def num_outputs(actions: Discrete | Box) -> int:
+def num_outputs(actions: ActionSpace) -> int:
     """Number of outputs of a policy network per agent."""
-    return actions.mask.shape[1]
+    return actions.num_outputs

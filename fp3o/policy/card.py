@@ -9,10 +9,25 @@ from typing import Any
 from fp3o.files import with_checksum
 from fp3o.policy.schema import PolicyError, dump_json, quote, to_plain
 from fp3o.sharing.maps import Sharing
-from fp3o.spec import FORMAT, Box, Discrete, EnvSpec
+from fp3o.spec import FORMAT, ActionSpace, Box, Discrete, EnvSpec, Mixed
 
 CARD, WEIGHTS = "policy.json", "weights.safetensors"
 """The files of a policy folder."""
+
+TASK_FIELDS = (
+    "obs_size",
+    "state_size",
+    "agent_types",
+    "truncates",
+    "reward_sum_over",
+    "episode_metrics",
+    "agents",
+    "obs_sizes",
+    "action_names",
+    "image",
+    "state_image",
+)
+"""Fields of `EnvSpec` that are saved as they are."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +58,7 @@ class Card:
     @property
     def num_outputs(self) -> int:
         """Network outputs per agent, padded: choices of all sub-actions, or dimensions."""
-        actions = self.spec.actions
-        return sum(actions.widths) if isinstance(actions, Discrete) else max(actions.sizes)
+        return self.spec.actions.num_outputs
 
     @property
     def layers(self) -> list[str]:
@@ -70,8 +84,8 @@ class Card:
         if size:
             shapes["network.gru.weight"] = (groups[-2], size, 3 * size)
             shapes["network.gru.bias"] = (groups[-2], 3 * size)
-        if isinstance(self.spec.actions, Box):
-            shapes["log_std.value"] = (groups[-1], self.num_outputs)
+        if num_dimensions := box_size(self.spec.actions):
+            shapes["log_std.value"] = (groups[-1], num_dimensions)
         return shapes
 
     @property
@@ -96,16 +110,8 @@ class Card:
             "format": FORMAT,
             "task": {
                 "name": spec.name,
-                "actions": {
-                    "kind": "discrete" if isinstance(spec.actions, Discrete) else "box",
-                    "sizes": spec.actions.sizes,
-                },
-                "obs_size": spec.obs_size,
-                "state_size": spec.state_size,
-                "agent_types": spec.agent_types,
-                "truncates": spec.truncates,
-                "reward_sum_over": spec.reward_sum_over,
-                "episode_metrics": spec.episode_metrics,
+                "actions": _actions_document(spec.actions),
+                **{name: getattr(spec, name) for name in TASK_FIELDS},
             },
             "network": {name: getattr(self, name) for name in names} | self._custom_network(),
             "sharing": self.sharing,
@@ -120,6 +126,24 @@ class Card:
             return {}
         arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
         return {"network_class": self.network_class, "arrays": arrays}
+
+
+def box_size(actions: ActionSpace) -> int:
+    """Padded number of dimensions of the vector in an action; 0: there is none."""
+    if isinstance(actions, Discrete):
+        return 0
+    return (actions.box if isinstance(actions, Mixed) else actions).num_outputs
+
+
+def _actions_document(actions: ActionSpace) -> dict[str, Any]:
+    match actions:
+        case Discrete():
+            return {"kind": "discrete", "sizes": actions.sizes}
+        case Box():
+            return {"kind": "box", "sizes": actions.sizes}
+        case Mixed():
+            sizes = [*zip(actions.discrete.sizes, actions.box.sizes, strict=True)]
+            return {"kind": "mixed", "sizes": sizes}
 
 
 def weights_digest(weights: bytes) -> dict[str, Any]:

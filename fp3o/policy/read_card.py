@@ -1,21 +1,24 @@
 """Reading `policy.json`: every value is checked before it is used, sizes are limited."""
 
+import math
 from typing import Any
 
 from fp3o.files import CHECKSUM, document_checksum
-from fp3o.policy.card import WEIGHTS, Card
+from fp3o.policy.card import WEIGHTS, Card, box_size
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
     Name,
     NumberRange,
+    Optional,
+    OrNull,
     PolicyError,
     check_value,
     parse_json,
     quote,
 )
 from fp3o.sharing.schemes import layer_groups
-from fp3o.spec import FORMAT, MAX_LAYERS, Box, Discrete, EnvSpec
+from fp3o.spec import FORMAT, MAX_LAYERS, ActionSpace, Box, Discrete, EnvSpec, Mixed
 
 ACTIVATION_NAMES, STD_PARAM_NAMES = {"relu", "tanh"}, {"sigmoid", "exp"}
 
@@ -33,7 +36,10 @@ SIZE, LAYER, NUMBER = NumberRange(0, MAX_SIZE), NumberRange(1, MAX_SIZE), Number
 ACTION_SIZES = {
     "discrete": ListOf(ListOf(LAYER, MAX_SUB_ACTIONS), MAX_AGENTS),
     "box": ListOf(SIZE, MAX_AGENTS),
+    "mixed": ListOf(ListOf(object, 2, least=2), MAX_AGENTS),
 }
+IMAGE = Optional(OrNull(ListOf(LAYER, 3, least=3)), None)
+OUTPUT_NAMES = ListOf(SHORT_NAME, MAX_OUTPUTS, least=0)
 VALUE = {"mean": ListOf(NUMBER, MAX_AGENTS), "std": ListOf(NumberRange(0.0, 1e300), MAX_AGENTS)}
 TASK = {
     "name": NAME,
@@ -44,6 +50,11 @@ TASK = {
     "truncates": bool,
     "reward_sum_over": NumberRange(1, MAX_AGENTS),
     "episode_metrics": ListOf(SHORT_NAME, MAX_ARRAYS, least=0),
+    "agents": Optional(ListOf(SHORT_NAME, MAX_AGENTS, least=0), ()),
+    "obs_sizes": Optional(ListOf(SIZE, MAX_AGENTS, least=0), ()),
+    "action_names": Optional(ListOf(OUTPUT_NAMES, MAX_AGENTS, least=0), ()),
+    "image": IMAGE,
+    "state_image": IMAGE,
 }
 NETWORK = {
     "hidden": ListOf(LAYER, MAX_LAYERS),
@@ -120,8 +131,9 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
 
 def _check_sizes(card: Card) -> None:
     """Reject a card whose arrays would not fit or would take too much memory."""
-    if card.network_class is not None and isinstance(card.spec.actions, Box):
-        wanted = (max(card.sharing[-1]) + 1, card.num_outputs)
+    _check_spec(card.spec)
+    if card.network_class is not None and (num_dimensions := box_size(card.spec.actions)):
+        wanted = (max(card.sharing[-1]) + 1, num_dimensions)
         if (given := card.shapes().get("log_std.value")) != wanted:
             raise PolicyError(f"policy.network.arrays: log_std.value must be {wanted}, is {given}")
     if card.num_outputs * card.spec.num_agents > MAX_OUTPUTS:
@@ -134,11 +146,34 @@ def _check_sizes(card: Card) -> None:
             raise PolicyError(f"describes {total} parameters, at most {MAX_PARAMETERS} are allowed")
 
 
-def _action_space(kind: str, sizes: Any, num_agents: int) -> Discrete | Box:
+def _check_spec(spec: EnvSpec) -> None:
+    """Reject names and sizes that do not fit the agents."""
+    for field in ("agents", "obs_sizes", "action_names"):
+        if (given := len(getattr(spec, field))) not in (0, spec.num_agents):
+            raise PolicyError(
+                f"policy.task.{field} is for {given} agents, agent_types for {spec.num_agents}"
+            )
+    if len({*spec.agents}) < len(spec.agents):
+        raise PolicyError("policy.task.agents has the same name twice")
+    if max(spec.agent_obs_sizes) > spec.obs_size:
+        raise PolicyError("policy.task.obs_sizes must be at most obs_size")
+    for image, size in ((spec.image, spec.obs_size), (spec.state_image, spec.state_size)):
+        if image and math.prod(image) > size:
+            raise PolicyError(f"has an image of shape {image} in an input of {size} numbers")
+
+
+def _action_space(kind: str, sizes: Any, num_agents: int) -> ActionSpace:
     where = "policy.task.actions.sizes"
     sizes = check_value(sizes, ACTION_SIZES[kind], where)
     if len(sizes) != num_agents:
         raise PolicyError(f"{where} is for {len(sizes)} agents, agent_types for {num_agents}")
+    if kind == "mixed":
+        choices, dimensions = map(list, zip(*sizes, strict=True))
+        parts = (
+            _action_space("discrete", choices, num_agents),
+            _action_space("box", dimensions, num_agents),
+        )
+        return Mixed(*parts)  # pyright: ignore[reportArgumentType]
     if kind == "box":
         return Box(sizes)
     if len({*map(len, sizes)}) > 1:

@@ -1,6 +1,7 @@
 """Checks of JSON from untrusted files against a schema, and JSON that is safe to write.
 
-A schema is a dict of schemas, a `ListOf`, a `NumberRange`, a `Name`, a set of strings, or a type.
+A schema is a dict of schemas (`Optional` ones may be missing), a `ListOf`, a `NumberRange`, a
+`Name`, an `OrNull`, a set of strings, or a type.
 """
 
 import json
@@ -40,6 +41,19 @@ class ListOf(NamedTuple):
     least: int = 1
 
 
+class Optional(NamedTuple):
+    """A key that later versions added: where it is missing, it has the default."""
+
+    schema: Any
+    default: Any
+
+
+class OrNull(NamedTuple):
+    """A value or null."""
+
+    schema: Any
+
+
 def check_value(value: Any, schema: Any, where: str) -> Any:
     """The value with its lists as tuples, if it fits the schema; else a `PolicyError`."""
     match schema:
@@ -51,11 +65,19 @@ def check_value(value: Any, schema: Any, where: str) -> Any:
             if extra := [name for name in value if name not in schema]:
                 hint = nearest(extra[0][:40], schema)
                 raise PolicyError(f"{where} has the unknown key {quote(extra[0])}: {hint}")
-            if lacking := [name for name in schema if name not in value]:
+            optional = {name for name, entry in schema.items() if isinstance(entry, Optional)}
+            if lacking := [name for name in schema if name not in {*value, *optional}]:
                 raise PolicyError(f"{where} lacks {', '.join(lacking)}")
             return {
-                name: check_value(value[name], schema[name], f"{where}.{name}") for name in schema
+                name: check_value(value[name], entry, f"{where}.{name}")
+                if name in value
+                else entry.default
+                for name, entry in schema.items()
             }
+        case Optional(schema=inner):
+            return check_value(value, inner, where)
+        case OrNull(schema=inner):
+            return None if value is None else check_value(value, inner, where)
         case ListOf(entry, most, least) if isinstance(value, list) and least <= len(value) <= most:
             if isinstance(entry, NumberRange) and {*map(type, value)} == {int}:  # long lists
                 low, high = min(value), max(value)
