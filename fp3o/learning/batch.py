@@ -73,6 +73,9 @@ def make_batch(
     values = _values(setup, learner, trajectory, critic_hidden)
     residuals = _residuals(setup, hparams, learner, trajectory, values)
     alive = agent_first(trajectory.alive).astype(residuals.delta.dtype)
+    if setup.config.frozen_agents:
+        # To the learner they are dead: no loss, a ratio of 1, and parameters that stay as they are.
+        alive *= setup.learns[:, None, None]
     advantage = advantages(residuals, jnp.ones_like(residuals.decay))
     target = advantage + residuals.value
     before = jnp.concatenate([critic_hidden[:, :, None], values.hidden[:, :, :-1]], axis=2)

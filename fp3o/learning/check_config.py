@@ -77,6 +77,19 @@ def check_config(config: Config, spec: EnvSpec) -> None:
         )
     _check_minibatches(config)
     _check_row(config, spec)
+    _check_frozen(config.frozen_agents, spec.num_agents)
+
+
+def _check_frozen(agents: tuple[int, ...], num_agents: int) -> None:
+    for agent in agents:
+        if not 0 <= agent < num_agents:
+            raise SettingError(
+                f"frozen_agents: there is no agent {agent}, only 0 to {num_agents - 1}"
+            )
+    if len({*agents}) < len(agents):
+        raise SettingError(f"frozen_agents names an agent twice: {agents}")
+    if len(agents) == num_agents:
+        raise SettingError(f"frozen_agents has all {num_agents} agents: one at least must learn")
 
 
 def _check_row(config: Config, spec: EnvSpec) -> None:

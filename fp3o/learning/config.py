@@ -60,6 +60,9 @@ class Config:
     group."""
     critic_sharing: SharingSpec | None = None
     """Parameter sharing of the critic; None: the same as the actor's first layer."""
+    frozen_agents: tuple[int, ...] = ()
+    """Agents whose policies are never updated. They share no parameters of the actor with others,
+    and the agents that learn treat them as part of the environment."""
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     """Scalars that can change without recompiling."""
 

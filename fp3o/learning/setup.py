@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.learning.check_config import check_config
@@ -16,7 +16,7 @@ from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise, pad_features
 from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
 from fp3o.networks.validate import validate_network
-from fp3o.sharing.maps import Sharing, default_critic_sharing
+from fp3o.sharing.maps import Sharing, default_critic_sharing, split_off
 from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
 
@@ -42,9 +42,10 @@ class Setup:
         self.network = network_class(config.network)
         self.trunk = TrunkSpec(config.hidden, config.gru_size, config.activation, config.layer_norm)
         layers = [self.network.num_layers(self.trunk, role) for role in ("actor", "critic")]
-        self.actor_sharing = self._sharing(config.sharing, layers[0])
+        sharing = self._sharing(config.sharing, layers[0])
+        self.actor_sharing = split_off(sharing, config.frozen_agents)
         if config.critic_sharing is None:
-            self.critic_sharing = default_critic_sharing(self.actor_sharing, layers[1])
+            self.critic_sharing = default_critic_sharing(sharing, layers[1])
         else:
             self.critic_sharing = self._sharing(config.critic_sharing, layers[1])
         actor, critic = self._networks(seed=0)
@@ -68,6 +69,11 @@ class Setup:
     def critic_of_agent(self) -> Int[Array, " n"]:
         """Index of each agent's critic."""
         return jnp.asarray(self.critic_sharing[-1])
+
+    @property
+    def learns(self) -> Bool[np.ndarray, " n"]:
+        """Which agents are updated; the others are frozen."""
+        return ~np.isin(np.arange(self.spec.num_agents), self.config.frozen_agents)
 
     def init(self, seed: int) -> Learner:
         """Initialise networks and optimisers."""

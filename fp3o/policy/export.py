@@ -38,8 +38,8 @@ def write_policy(
     writes it.
     """
     leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
-    weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
-    policy = Policy(_card(setup, provenance, norm), weights)
+    weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    policy = Policy(card_of(setup, provenance, norm), weights)
     target = Path(folder).resolve()
     if parents:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -65,11 +65,11 @@ def config_of(card: Card) -> Config:
 
 def _stored(card: Card, weights: Mapping[str, np.ndarray], setup: Setup) -> Any:
     """The actor of this setup with a policy's weights; both must have the same structure."""
-    for name, wanted in _structure(_card(setup, {}, None)).items():
+    for name, wanted in _structure(card_of(setup)).items():
         if (given := _structure(card)[name]) != wanted:
             raise PolicyError(f"the policy has {name} {given}, the setup has {wanted}")
     return jax.tree_util.tree_map_with_path(
-        lambda path, _: weights[_name(path)], _shapes(setup.actor_layout)
+        lambda path, _: weights[array_name(path)], _shapes(setup.actor_layout)
     )
 
 
@@ -80,6 +80,12 @@ def _shapes(layout: ParamLayout) -> Any:
         for groups, rates in zip(layout.maps, layout.lr_factors, strict=True)
     )
     return jax.eval_shape(layout.unpack, rows)
+
+
+def parameter_shapes(layout: ParamLayout) -> dict[str, tuple[int, ...]]:
+    """Shape of every array of a network, by name."""
+    leaves = jax.tree_util.tree_leaves_with_path(_shapes(layout))
+    return {array_name(path): leaf.shape for path, leaf in leaves}
 
 
 def custom_network(
@@ -116,16 +122,18 @@ def _pack(layout: ParamLayout, actor: Any) -> PackedParams:
     return layout.pack(actor)
 
 
-def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -> Card:
+def card_of(
+    setup: Setup, provenance: Mapping[str, Any] | None = None, norm: ValueNorm | None = None
+) -> Card:
+    """The card of a policy that is trained with this setup."""
     config, value = setup.config, None
     if norm is not None:
         mean, std = (tuple(np.asarray(moment, float).tolist()) for moment in norm.moments())
         value = (mean, std)
     network_class, arrays = None, ()
     if setup.network is not MLPGRUNetwork:
-        leaves = jax.tree_util.tree_leaves_with_path(_shapes(setup.actor_layout))
         network_class = config.network
-        arrays = tuple((_name(path), leaf.shape) for path, leaf in leaves)
+        arrays = tuple(parameter_shapes(setup.actor_layout).items())
     return Card(
         spec=setup.spec,
         hidden=tuple(config.hidden),
@@ -137,7 +145,7 @@ def _card(setup: Setup, provenance: Mapping[str, Any], norm: ValueNorm | None) -
         layer_norm=config.layer_norm,
         epsilon=EPSILON,
         value=value,
-        provenance=provenance,
+        provenance=provenance or {},
         network_class=network_class,
         arrays=arrays,
     )
@@ -150,6 +158,6 @@ def _structure(card: Card) -> dict[str, Any]:
     return facts | {name: getattr(card, name) for name in sorted(names)}
 
 
-def _name(path: tuple[Any, ...]) -> str:
+def array_name(path: tuple[Any, ...]) -> str:
     """`network.hidden.0.weight` from the path of a leaf."""
     return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in path)

@@ -66,6 +66,16 @@ def components(sharing: Sequence[Groups]) -> Groups:
     return renumber(label)
 
 
+def split_off(sharing: Sharing, agents: Sequence[int]) -> Sharing:
+    """The same sharing, but each of these agents is alone in its group in every layer."""
+    if not agents:
+        return sharing
+    return tuple(
+        renumber([-1 - i if i in agents else group for i, group in enumerate(groups)])
+        for groups in sharing
+    )
+
+
 def default_critic_sharing(actor: Sharing, num_layers: int) -> Sharing:
     """Default sharing of the critic: that of the actor's first layer, in every layer.
 
