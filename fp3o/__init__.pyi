@@ -18,6 +18,7 @@ from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
 from .runs.atomic import RunError
+from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
 from .runs.run import Run
 from .runs.run_config import RunConfig
@@ -71,6 +72,7 @@ __all__ = [
     "__version__",
     "auto_sharing",
     "check_env",
+    "curriculum",
     "evaluate",
     "layer_groups",
     "linear",

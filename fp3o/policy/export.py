@@ -37,7 +37,7 @@ def write_policy(
     not finite, without changing the folder; errors of the disk are passed on to the run that
     writes it.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
+    leaves = jax.tree_util.tree_leaves_with_path(unpack_params(setup.actor_layout, actor))
     weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
     policy = Policy(card_of(setup, provenance, norm), weights)
     target = Path(folder).resolve()
@@ -52,7 +52,7 @@ def read_actor(policy: Policy, setup: Setup) -> PackedParams:
 
     The task may differ as long as the networks are the same.
     """
-    return _pack(setup.actor_layout, _stored(policy.card, policy.weights, setup))
+    return pack_params(setup.actor_layout, _stored(policy.card, policy.weights, setup))
 
 
 def config_of(card: Card) -> Config:
@@ -113,13 +113,15 @@ def custom_network(
 
 # Compiled once per layout; otherwise every array would need a separate program.
 @partial(jax.jit, static_argnums=0)
-def _unpack(layout: ParamLayout, rows: PackedParams) -> Any:
+def unpack_params(layout: ParamLayout, rows: PackedParams) -> Any:
+    """The network with these packed parameters."""
     return layout.unpack(rows)
 
 
 @partial(jax.jit, static_argnums=0)
-def _pack(layout: ParamLayout, actor: Any) -> PackedParams:
-    return layout.pack(actor)
+def pack_params(layout: ParamLayout, network: Any) -> PackedParams:
+    """The packed parameters of a network."""
+    return layout.pack(network)
 
 
 def card_of(

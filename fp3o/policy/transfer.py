@@ -15,7 +15,7 @@ import numpy as np
 from fp3o.errors import SettingError
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
-from fp3o.policy.export import array_name, parameter_shapes
+from fp3o.policy.export import array_name, pack_params, parameter_shapes, unpack_params
 from fp3o.sharing.maps import Groups
 
 Role = Literal["actor", "critic"]
@@ -36,7 +36,7 @@ class GroupedArrays:
     def of(cls, setup: Setup, role: Role, params: PackedParams) -> "GroupedArrays":
         """The parameters of the policy or the value network."""
         layout = setup.actor_layout if role == "actor" else setup.critic_layout
-        leaves = jax.tree_util.tree_leaves_with_path(layout.unpack(params))
+        leaves = jax.tree_util.tree_leaves_with_path(unpack_params(layout, params))
         names = [array_name(path) for path, _ in leaves]
         arrays = {name: np.asarray(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)}
         groups = dict(zip(names, layout.map_of_leaf, strict=True))
@@ -72,11 +72,12 @@ def transferred_params(
     """Packed parameters of the policy or the value network with the values of the origins."""
     layout = setup.actor_layout if role == "actor" else setup.critic_layout
     new = transferred(GroupedArrays.of(setup, role, params), origins)
-    tree = layout.unpack(params)
-    return layout.pack(
+    return pack_params(
+        layout,
         jax.tree_util.tree_map_with_path(
-            lambda path, leaf: jax.numpy.asarray(new[array_name(path)], leaf.dtype), tree
-        )
+            lambda path, old: new[array_name(path)].astype(old.dtype),
+            jax.eval_shape(layout.unpack, params),
+        ),
     )
 
 
