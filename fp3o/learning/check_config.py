@@ -14,6 +14,7 @@ from fp3o.algorithms.surrogates import SURROGATES
 from fp3o.algorithms.table import FIELDS, read_field
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.config import Config
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.mlp import ACTIVATIONS
 from fp3o.spec import MAX_LAYERS, EnvSpec
@@ -172,13 +173,15 @@ def check_numbers(owner: Any) -> None:
         allowed, description = RANGES.get(name, _ANY)
         if value is None or not (name in RANGES or isinstance(value, float)):
             continue
-        for number in np.ravel(value).tolist():
+        scheduled = isinstance(value, ValueSchedule)
+        source = f" in its schedule {value.text!r}" if scheduled else ""
+        for number in value.values if scheduled else np.ravel(value).tolist():
             if not (math.isfinite(number) and allowed(number)):
-                raise SettingError(f"{name} must be {description}, got {number}")
+                raise SettingError(f"{name} must be {description}, got {number}{source}")
             if not (math.isfinite(single := _float32(number)) and allowed(single)):
                 raise SettingError(
                     f"{name} must be {description} as a number of 32 bits, of about 1e-38 to 3e38, "
-                    f"got {number}"
+                    f"got {number}{source}"
                 )
 
 

@@ -16,13 +16,17 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
 from fp3o.algorithms.table import parse_algorithm
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.sharing.schemes import SharingSpec
 from fp3o.spec import EnvSpec
 from fp3o.types import Scalar
 
 
 class Hyperparameters(eqx.Module):
-    """Scalars of the compiled program, which may differ between seeds."""
+    """Scalars of the compiled program, which may differ between seeds.
+
+    Each may be a `ValueSchedule`; `at` gives its value.
+    """
 
     actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
@@ -43,6 +47,10 @@ class Hyperparameters(eqx.Module):
     """Maximum gradient norm, per set of agents connected by shared parameters."""
     huber_delta: Scalar = 10.0
     """Huber threshold: error, in normalised units, above which the value loss is linear."""
+
+    def at(self, progress: float) -> "Hyperparameters":
+        """The values after a share of training: those of schedules change."""
+        return jax.tree.map(lambda x: x.at(progress) if isinstance(x, ValueSchedule) else x, self)
 
     def as_arrays(self) -> "Hyperparameters":
         """The same values as arrays, to be traced or stacked over seeds."""

@@ -37,14 +37,21 @@ def write_policy(
     not finite, without changing the folder; errors of the disk are passed on to the run that
     writes it.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(unpack_params(setup.actor_layout, actor))
-    weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
-    policy = Policy(card_of(setup, provenance, norm), weights)
+    policy = make_policy(setup, actor, provenance, norm)
     target = Path(folder).resolve()
     if parents:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_folder(policy.card, policy.weights, target)
     return policy
+
+
+def make_policy(
+    setup: Setup, actor: PackedParams, provenance: Mapping[str, Any], norm: ValueNorm | None = None
+) -> Policy:
+    """The actor of one seed as a policy, which is not saved."""
+    leaves = jax.tree_util.tree_leaves_with_path(unpack_params(setup.actor_layout, actor))
+    weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    return Policy(card_of(setup, provenance, norm), weights)
 
 
 def read_actor(policy: Policy, setup: Setup) -> PackedParams:
