@@ -9,6 +9,7 @@ import tyro
 from fp3o.cli.options import Constructors, constructor
 from fp3o.cli.placement import PlacementOptions
 from fp3o.envs.registry import DEFAULT_TASK
+from fp3o.networks.conv_layers import parse_conv, write_conv
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
@@ -56,6 +57,7 @@ def setting_constructors() -> Constructors:
     return {
         **dict.fromkeys(SHARING_TYPES, sharing),
         SETTING_TYPES["algorithm"]: constructor("ALGORITHM", str),
+        SETTING_TYPES["conv"]: constructor("CONV", parse_conv, write_conv),
         SETTING_TYPES["actor_lr"]: number,
         SETTING_TYPES["value_clip"]: number,
     }

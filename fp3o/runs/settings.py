@@ -11,6 +11,7 @@ from typing import Any
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError, printable
+from fp3o.networks.conv_layers import parse_conv
 from fp3o.options import show, to_type
 from fp3o.sharing.schemes import SharingSpec, parse_sharing
 
@@ -36,6 +37,8 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
     if hint in SHARING_TYPES:
         optional = value is None and hint is not SharingSpec
         return None if optional else parse_sharing(value, name)
+    if name == "conv":
+        return parse_conv(value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
     if name == "network" and isinstance(value, type):
