@@ -10,6 +10,7 @@ from fp3o.cli.options import Constructors, constructor
 from fp3o.cli.placement import PlacementOptions
 from fp3o.envs.registry import DEFAULT_TASK
 from fp3o.learning.value_schedules import ValueSchedule
+from fp3o.networks.conv_layers import parse_conv, write_conv
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SCALAR_TYPES, SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
@@ -88,6 +89,7 @@ def setting_constructors() -> Constructors:
         **dict.fromkeys(SHARING_TYPES, sharing),
         SETTING_TYPES["algorithm"]: constructor("ALGORITHM", str),
         **dict.fromkeys(SCALAR_TYPES, number),
+        SETTING_TYPES["conv"]: constructor("CONV", parse_conv, write_conv),
     }
 
 

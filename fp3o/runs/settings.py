@@ -12,6 +12,7 @@ from typing import Any
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError, printable
 from fp3o.learning.value_schedules import ValueSchedule, read_schedule
+from fp3o.networks.conv_layers import parse_conv
 from fp3o.options import show, to_type
 from fp3o.runs.agent_lists import read_agents, read_frozen, read_place
 from fp3o.sharing.schemes import SharingSpec, parse_sharing
@@ -54,6 +55,8 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
         return read_schedule(name, value)
     if isinstance(value, ValueSchedule) and hint in SCALAR_TYPES:
         return value
+    if name == "conv":
+        return parse_conv(value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
     if name == "network" and isinstance(value, type):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fp3o.errors import SettingError
+from fp3o.spec import EnvSpec
 
 Groups = tuple[int, ...]
 """Agent -> group in one layer. Groups are numbered from 0 without gaps."""
@@ -31,7 +32,8 @@ def _one_map_per_layer(
     if len(layers) != num_layers:
         raise SettingError(
             f"the sharing map has {len(layers)} layers, the network has {num_layers} "
-            "(hidden layers, then the recurrent layer if there is one, then the output)"
+            "(convolutions if there are any, hidden layers, the recurrent layer if there is one, "
+            "the output)"
         )
     return layers
 
@@ -51,6 +53,12 @@ def renumber(labels: Sequence[int]) -> Groups:
     """Number groups from 0 in order of appearance: (3, 1, 3) -> (0, 1, 0)."""
     order: dict[int, int] = {}
     return tuple(order.setdefault(label, len(order)) for label in labels)
+
+
+def obs_groups(spec: EnvSpec) -> Groups:
+    """Agent -> agents of the same type whose observations have the same length."""
+    labels = [*zip(spec.agent_types, spec.agent_obs_sizes, strict=True)]
+    return renumber([labels.index(label) for label in labels])
 
 
 def components(sharing: Sequence[Groups]) -> Groups:
