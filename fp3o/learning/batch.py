@@ -125,8 +125,8 @@ def _with_network_inputs(setup: Setup, trajectory: Trajectory) -> Trajectory:
     """Replace observations and states by the inputs of the networks; mask padded actions."""
     return trajectory._replace(
         obs=setup.inputs(trajectory.obs),
-        critic_input=setup.inputs(trajectory.critic_input),
-        final_critic_input=setup.inputs(trajectory.final_critic_input),
+        critic_input=setup.inputs(trajectory.critic_input, "critic"),
+        final_critic_input=setup.inputs(trajectory.final_critic_input, "critic"),
         action_mask=trajectory.action_mask & setup.spec.actions.mask,
     )
 

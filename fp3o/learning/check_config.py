@@ -16,6 +16,7 @@ from fp3o.errors import SettingError, nearest
 from fp3o.learning.config import Config
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.mlp import ACTIVATIONS
+from fp3o.networks.network import Scope
 from fp3o.spec import MAX_LAYERS, EnvSpec
 
 Range = tuple[Callable[[float], bool], str]
@@ -70,13 +71,28 @@ def check_config(config: Config, spec: EnvSpec) -> None:
     _one_of("std_param", config.std_param, STD_PARAM_INIT)
     for name in ("time_limit", "advantage_norm", "precision"):
         _one_of(name, getattr(config, name), _choices(Config, name))
-    if config.precision != "float32" and config.network != "mlp_gru":
-        raise SettingError(
-            f"precision={config.precision} is for the built-in network mlp_gru; the network "
-            f"{config.network} gets float32"
-        )
+    for name in (config.network, config.critic or config.network):
+        if config.precision != "float32" and name != "mlp_gru":
+            raise SettingError(
+                f"precision={config.precision} is for the built-in network mlp_gru; the network "
+                f"{name} gets float32"
+            )
     _check_minibatches(config)
     _check_row(config, spec)
+
+
+def check_scopes(config: Config, spec: EnvSpec, actor: Scope, critic: Scope) -> None:
+    """Reject actors that look across agents, and critics on a graph that the task does not have."""
+    if actor != "agent":
+        raise SettingError(
+            f"the network {config.network} looks across agents, which an actor must not: each "
+            f"agent acts on its own observation. For the critic alone, give critic={config.network}"
+        )
+    if critic == "graph" and spec.adjacency is None:
+        raise SettingError(
+            f"critic={config.critic} needs a graph of agents, and {spec.name} has none: give one "
+            "in EnvSpec.adjacency, or use critic=attention, which needs none"
+        )
 
 
 def _check_row(config: Config, spec: EnvSpec) -> None:

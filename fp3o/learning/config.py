@@ -81,6 +81,9 @@ class Config:
     network: str = "mlp_gru"
     """Network of actor and critic: mlp_gru, or a custom class by import path,
     my_module:MyNetwork."""
+    critic: str | None = None
+    """Network of the critic: attention (over the living agents), graph (messages between
+    neighbours), mlp_gru, or a custom class by import path; None: the same as network."""
     hidden: tuple[int, ...] = (64, 64)
     """Sizes of the hidden layers."""
     gru_size: int = 0

@@ -7,11 +7,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fp3o.algorithms.row import Algorithm
-from fp3o.learning.check_config import check_config
+from fp3o.learning.check_config import check_config, check_scopes
 from fp3o.learning.config import Config
 from fp3o.learning.optim import PackedParams, ParamLayout, init_adam
 from fp3o.learning.returns import ValueNorm
 from fp3o.networks.actor import Actor, make_actor
+from fp3o.networks.critics import CRITICS, critic_class
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise, pad_features
 from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
@@ -40,16 +41,20 @@ class Setup:
         self.row: Algorithm = config.row
         self.stage_facts = config.stage_facts(spec)
         self.network = network_class(config.network)
+        self.critic_network = critic_class(config.critic or config.network)
+        check_scopes(config, spec, self.network.scope, self.critic_network.scope)
         self.trunk = TrunkSpec(config.hidden, config.gru_size, config.activation, config.layer_norm)
-        layers = [self.network.num_layers(self.trunk, role) for role in ("actor", "critic")]
-        self.actor_sharing = self._sharing(config.sharing, layers[0])
+        num_layers = self.network.num_layers(self.trunk, "actor")
+        self.actor_sharing = self._sharing(config.sharing, num_layers)
+        num_layers = self.critic_network.num_layers(self.critic_trunk, "critic")
         if config.critic_sharing is None:
-            self.critic_sharing = default_critic_sharing(self.actor_sharing, layers[1])
+            self.critic_sharing = default_critic_sharing(self.actor_sharing, num_layers)
         else:
-            self.critic_sharing = self._sharing(config.critic_sharing, layers[1])
+            self.critic_sharing = self._sharing(config.critic_sharing, num_layers)
         actor, critic = self._networks(seed=0)
         if self.network is not MLPGRUNetwork:
             validate_network(actor.network, self.network_spec("actor"))
+        if self.critic_network not in (MLPGRUNetwork, *CRITICS.values()):
             validate_network(critic, self.network_spec("critic"))
         self.actor_layout = ParamLayout(actor, config.head_lr_factor)
         self.critic_layout = ParamLayout(critic)
@@ -58,6 +63,16 @@ class Setup:
     def whole_team(self) -> bool:
         """Whether every stage updates all agents, in their order."""
         return self.stage_facts.whole_team
+
+    @property
+    def crosses_agents(self) -> bool:
+        """Whether an agent's value depends on the inputs of other agents."""
+        return self.critic_network.scope != "agent"
+
+    @property
+    def critic_trunk(self) -> TrunkSpec:
+        """Sizes of the critic's layers; critics that look across agents are not recurrent."""
+        return self.trunk._replace(gru_size=0) if self.crosses_agents else self.trunk
 
     @property
     def num_critics(self) -> int:
@@ -98,28 +113,40 @@ class Setup:
         ids = jnp.broadcast_to(jnp.eye(num_agents, dtype=x.dtype), (*x.shape[:-1], num_agents))
         return jnp.concatenate([x, ids], axis=-1)
 
-    def inputs(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
+    def inputs(
+        self, x: Float[Array, "*e n f"], role: Literal["actor", "critic"] = "actor"
+    ) -> Float[Array, "*e n f2"]:
         """Network inputs: the features, standardised if the networks have LayerNorm.
 
-        Their precision is that of the products in the networks.
+        Their precision is that of the products in the networks. Which agents a critic looks at is
+        no feature, and stays as it is.
         """
+        if role == "critic" and self.crosses_agents:
+            x, links = jnp.split(x, [self.spec.obs_size], axis=-1)
+            return jnp.concatenate([self._standardised(x), links], axis=-1)
+        network = self.network if role == "actor" else self.critic_network
+        inputs = self._standardised(x)
+        return pad_features(inputs) if network is MLPGRUNetwork else inputs
+
+    def _standardised(self, x: Float[Array, "*e n f"]) -> Float[Array, "*e n f2"]:
         features = self.features(x)
         features = normalise(features) if self.config.layer_norm else features
         if self.config.precision == "bfloat16":
             features = features.astype(jnp.bfloat16)
-        return pad_features(features) if self.network is MLPGRUNetwork else features
+        return features
 
     def network_spec(self, role: Literal["actor", "critic"]) -> NetworkSpec:
         """Specification of the policy network or the value network."""
-        config, spec, trunk = self.config, self.spec, self.trunk
+        config, spec = self.config, self.spec
         ids = spec.num_agents if config.agent_id else 0
         if role == "actor":
             size, out = spec.obs_size, num_outputs(spec.actions)
             return NetworkSpec(
-                role, spec, size + ids, out, trunk, self.actor_sharing, config.output_gain
+                role, spec, size + ids, out, self.trunk, self.actor_sharing, config.output_gain
             )
-        size = spec.state_size if self.row.critic_input == "state" else spec.obs_size
-        return NetworkSpec(role, spec, size + ids, 1, trunk, self.critic_sharing, 1.0)
+        central = self.row.critic_input == "state" and not self.crosses_agents
+        size = spec.state_size if central else spec.obs_size
+        return NetworkSpec(role, spec, size + ids, 1, self.critic_trunk, self.critic_sharing, 1.0)
 
     def _sharing(self, sharing: SharingSpec, num_layers: int) -> Sharing:
         plain = resolve_groups(sharing, self.spec)
@@ -128,4 +155,4 @@ class Setup:
     def _networks(self, seed: int) -> tuple[Actor, Network]:
         random = np.random.default_rng(seed)
         actor = make_actor(self.network, self.network_spec("actor"), self.config.std_param, random)
-        return actor, self.network.make(self.network_spec("critic"), random)
+        return actor, self.critic_network.make(self.network_spec("critic"), random)

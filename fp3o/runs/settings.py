@@ -38,7 +38,7 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
         return None if optional else parse_sharing(value, name)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
-    if name == "network" and isinstance(value, type):
+    if name in ("network", "critic") and isinstance(value, type):
         return f"{value.__module__}:{value.__qualname__}"
     return to_type(name, hint, value)
 
