@@ -94,6 +94,9 @@ class Config:
     network: str = "mlp_gru"
     """Network of actor and critic: mlp_gru, or a custom class by import path,
     my_module:MyNetwork."""
+    critic: str | None = None
+    """Network of the critic: attention (over the living agents), graph (messages between
+    neighbours), mlp_gru, or a custom class by import path; None: the same as network."""
     conv: ConvSpec | None = None
     """Convolutions of image observations, before the hidden layers: channels x kernel x stride,
     such as 16x3x1,32x3x2; flatten: none; None: chosen by the size of the image."""

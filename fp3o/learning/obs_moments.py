@@ -23,7 +23,10 @@ def update_obs_norms(setup: Setup, learner: Learner, trajectory: Trajectory) -> 
         return learner
     alive = trajectory.alive
     obs_norm = add_observations(actor.obs_norm, trajectory.obs, alive)
-    critic_norm = add_observations(critic.obs_norm, trajectory.critic_input, alive)
+    critic_input = trajectory.critic_input
+    if setup.crosses_agents:  # the links that follow are no features
+        critic_input = critic_input[..., : setup.spec.obs_size]
+    critic_norm = add_observations(critic.obs_norm, critic_input, alive)
     return learner._replace(
         actor=setup.actor_layout.pack(dataclasses.replace(actor, obs_norm=obs_norm)),
         critic=setup.critic_layout.pack(dataclasses.replace(critic, obs_norm=critic_norm)),

@@ -16,6 +16,7 @@ last of N. The functions are those of optax, of this share in place of a number 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from fp3o.errors import SettingError, nearest
@@ -205,7 +206,7 @@ def _check_places(given: Mapping[str, Any], text: str) -> None:
     """Raise unless the places are increasing shares of training that start with 0."""
     places = [read_value(place) for place in given]
     numbers = [place for place in places if _is_number(place)]
-    rising = all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+    rising = all(a < b for a, b in pairwise(numbers))
     if len(numbers) < len(places) or numbers[0] != 0 or numbers[-1] >= 1 or not rising:
         raise SettingError(
             f"{show(text)}: write shares of training and values, the shares from 0 on, increasing "

@@ -59,7 +59,7 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
         return parse_conv(value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
-    if name == "network" and isinstance(value, type):
+    if name in ("network", "critic") and isinstance(value, type):
         return f"{value.__module__}:{value.__qualname__}"
     return to_type(name, hint, value)
 
