@@ -9,7 +9,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError
-from fp3o.learning.check_config import check_config, check_scopes
+from fp3o.learning.check_config import check_config
+from fp3o.learning.check_networks import check_scopes
 from fp3o.learning.config import Config
 from fp3o.learning.optim import PackedParams, ParamLayout, init_adam
 from fp3o.learning.returns import ValueNorm
