@@ -82,7 +82,7 @@ def write_report() -> Iterator[Callable[..., Path]]:
 
     with pytest.MonkeyPatch.context() as patch:
         real = run_module.report
-        patch.setattr(run_module, "report", lambda _, out: Path(out))
+        patch.setattr(run_module, "report", lambda run, out: Path(out or run))
         yield real
 
 

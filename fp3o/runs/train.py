@@ -1,5 +1,6 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
+from fp3o.runs.source import is_trusted
 from fp3o.runs.trainer import Trainer
 from fp3o.runs.trust import require_trust_in_run, require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
@@ -63,7 +65,7 @@ def train(
 
 
 def resume(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
     steps: int | float | None = None,
     restart: bool = False,
@@ -71,7 +73,9 @@ def resume(
     loggers: Sequence[str] = ("tensorboard",),
     **options: Any,
 ) -> Run:
-    """Resume a run exactly from its latest checkpoint; `steps` may be increased.
+    """Resume a run, given by itself or its path, exactly from its latest checkpoint.
+
+    `steps` may be increased.
 
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
@@ -80,10 +84,10 @@ def resume(
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
     """
-    trust, placement = options.pop("trust", False), Placement.take(options)
+    trust, placement = options.pop("trust", is_trusted(path)), Placement.take(options)
     if options:
         raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
-    display = make_display(progress)
+    path, display = Path(path), make_display(progress)
     prepare_resume(path, restart, trust, display)
     run = continue_run(path, display, loggers, steps, placement=placement)
     return replace(_run_of_leader(run, path), trust=trust)
