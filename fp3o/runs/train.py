@@ -1,6 +1,7 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
+from fp3o.options import parse_options
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
@@ -232,10 +234,17 @@ def _with_report(run: Run, display: Display, wanted: bool) -> Run:
 
 
 def free_path(config: RunConfig) -> Path:
-    """`runs/task-algorithm-sharing-1`, or the first number that is free."""
+    """`runs/task-algorithm-sharing-1`, or the first number that is free.
+
+    Of import paths the last part is enough; other characters than letters, digits and `._+-` are
+    replaced, because not every file system has them.
+    """
     settings = config.settings
+    algorithm, _ = parse_options(settings["algorithm"])
     sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
-    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
+    parts = config.task.split("/")[-1], algorithm, sharing
+    name = "-".join(part.rpartition(":")[2] for part in parts)
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._-") or "run"
     number = 1
     while (path := Path("runs") / f"{name}-{number}").exists():
         number += 1

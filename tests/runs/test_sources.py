@@ -1,5 +1,6 @@
 """Runs, policies and paths: evaluation, videos and reports take any of them."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,19 @@ def test_wrong_sources_and_choices(finished: Run, tmp_path: Path) -> None:
 
 
 def test_one_run_or_several_in_a_report(
-    finished: Run, tmp_path: Path, write_report: Callable[..., Path]
+    finished: Run,
+    tmp_path: Path,
+    write_report: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A single path is not a list of letters; a policy has no metrics."""
     for one in (finished, finished.path, str(finished.path), [finished], (finished.path,)):
         assert [run.path for run in read_runs(one)] == [finished.path]
-    page = write_report(str(finished.path), tmp_path / "page.html", figures=False)
-    assert page.read_text().startswith("<!doctype html>")
+    monkeypatch.setattr("fp3o.reports.pages.run_page.run_page", lambda *_: "a page")
+    monkeypatch.chdir(tmp_path)
+    copies = [Path(shutil.copytree(finished.path, tmp_path / name)) for name in ("a", "b")]
+    assert write_report(str(copies[0])) == copies[0] / "report.html"
+    assert write_report(copies) == Path("report.html") and Path("report.html").exists()
     with pytest.raises(fp3o.UserError, match="about runs.* got a Policy"):
         read_runs(iter([finished.policy()]))  # pyright: ignore[reportArgumentType]
     with pytest.raises(fp3o.UserError, match=f"inside the run {finished.path}"):
