@@ -26,8 +26,9 @@ class ResumeOptions:
     """Total environment steps per seed; by default, the number in the run's settings."""
     restart: bool = False
     """Start over with the same settings; the old files are kept in a folder of the run."""
-    loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
+    loggers: tuple[str, ...] | None = None
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none; by default, those
+    of the run."""
     quiet: bool = False
     """Print errors only."""
     trust: bool = False

@@ -37,14 +37,24 @@ def write_policy(
     not finite, without changing the folder; errors of the disk are passed on to the run that
     writes it.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
-    weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
-    policy = Policy(_card(setup, provenance, norm), weights)
+    policy = make_policy(setup, actor, provenance, norm)
     target = Path(folder).resolve()
     if parents:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_folder(policy.card, policy.weights, target)
     return policy
+
+
+def make_policy(
+    setup: Setup,
+    actor: PackedParams,
+    provenance: Mapping[str, Any],
+    norm: ValueNorm | None = None,
+) -> Policy:
+    """The actor of one seed as a policy in memory; arguments as in `write_policy`."""
+    leaves = jax.tree_util.tree_leaves_with_path(_unpack(setup.actor_layout, actor))
+    weights = {_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    return Policy(_card(setup, provenance, norm), weights)
 
 
 def read_actor(policy: Policy, setup: Setup) -> PackedParams:

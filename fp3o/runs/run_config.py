@@ -46,6 +46,8 @@ class RunConfig:
     """Episodes of the final evaluation, for the last and the best policy of every seed."""
     log_every: int = 1
     """Iterations between rows of metrics.jsonl."""
+    video_every: int = 0
+    """Steps between videos of the first seed's policy, for the loggers; 0: none."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
@@ -132,6 +134,11 @@ class RunConfig:
         return -(-self.steps // self.steps_per_iteration)
 
     @property
+    def total_steps(self) -> int:
+        """Environment steps per seed of the whole run: `steps`, rounded up to whole iterations."""
+        return self.iterations * self.steps_per_iteration
+
+    @property
     def seed_numbers(self) -> range:
         """All seeds of the run."""
         return range(self.seed, self.seed + self.seeds)
@@ -148,6 +155,7 @@ MINIMUM: Mapping[str, int] = {
     "eval_episodes": 1,
     "final_episodes": 1,
     "log_every": 1,
+    "video_every": 0,
     "save_every": 0,
     "keep_checkpoints": 1,
 }

@@ -1,8 +1,6 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
 import os
-import re
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +8,9 @@ from typing import Any
 
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
-from fp3o.options import parse_options
 from fp3o.runs.directory import RunDirectory, RunError
-from fp3o.runs.loggers import check_loggers
+from fp3o.runs.directory_name import free_path
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -36,7 +34,7 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers = ("tensorboard",),
     **overrides: Any,
 ) -> Run:
     """Train policies for a task and store everything in a run directory.
@@ -48,7 +46,9 @@ def train(
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
         progress: display of the progress: auto, live, plain or quiet.
-        loggers: loggers in addition to `metrics.jsonl`.
+        loggers: loggers in addition to `metrics.jsonl`, such as `"wandb"`,
+            `["tensorboard", "wandb:project=marl,tags=a,b"]` or
+            `{"wandb": {"project": "marl", "tags": ["a", "b"]}}`.
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
@@ -72,7 +72,7 @@ def resume(
     steps: int | float | None = None,
     restart: bool = False,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers | None = None,
     **options: Any,
 ) -> Run:
     """Resume a run, given by itself or its path, exactly from its latest checkpoint.
@@ -82,6 +82,7 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
+    The loggers are those of the run unless others are named; their runs at W&B and MLflow continue.
     Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
@@ -133,7 +134,7 @@ def start_run(
     config: RunConfig,
     out: str | Path | None,
     display: Display,
-    loggers: Sequence[str],
+    loggers: Loggers,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Run | None:
@@ -146,6 +147,7 @@ def start_run(
     directory = RunDirectory(out if out is not None else free_path(config))
 
     def create() -> dict[str, Any]:
+        check_logins(loggers)
         directory.create()
         writing.enter_context(directory.writing())
         agents = config.task_info.spec(config.variant).num_agents
@@ -166,14 +168,13 @@ def start_run(
 def continue_run(
     path: str | Path,
     display: Display,
-    loggers: Sequence[str],
+    loggers: Loggers | None,
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Run | None:
     """Continue a run from its latest checkpoint, and write its report; None as in `start_run`."""
     disable_async_dispatch()  # before anything uses the CPU
-    check_loggers(loggers)
     directory = RunDirectory(path)
 
     def read() -> dict[str, Any]:
@@ -182,12 +183,15 @@ def continue_run(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        return {"settings": config.settings, "done": finished_steps(directory)}
+        if (done := finished_steps(directory)) != config.total_steps:
+            check_loggers(chosen := loggers_of_run(directory) if loggers is None else loggers)
+            check_logins(chosen)
+        return {"settings": config.settings, "done": done}
 
     with ExitStack() as writing:
         found = from_leader(read)
         config, done = RunConfig().with_settings(found["settings"]), found["done"]
-        devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
+        devices, total = placement.choose(config), config.total_steps
         if not is_leader():
             return _follow(config, devices if done != total else ())
         if done == total:
@@ -196,7 +200,8 @@ def continue_run(
             return run
         for line in placement.explain(config):
             display.say(line)
-        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
+        chosen = loggers_of_run(directory) if loggers is None else loggers
+        trainer = Trainer(config, directory, display, chosen, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
         if trainer.iteration < config.iterations:
@@ -231,21 +236,3 @@ def _with_report(run: Run, display: Display, wanted: bool) -> Run:
         with display.waiting("writing the report"):
             run.report()
     return run
-
-
-def free_path(config: RunConfig) -> Path:
-    """`runs/task-algorithm-sharing-1`, or the first number that is free.
-
-    Of import paths the last part is enough; other characters than letters, digits and `._+-` are
-    replaced, because not every file system has them.
-    """
-    settings = config.settings
-    algorithm, _ = parse_options(settings["algorithm"])
-    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
-    parts = config.task.split("/")[-1], algorithm, sharing
-    name = "-".join(part.rpartition(":")[2] for part in parts)
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._-") or "run"
-    number = 1
-    while (path := Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return path

@@ -1,7 +1,6 @@
 """The training loop: iterations, evaluations, metrics and checkpoints of one run."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ from fp3o.runs.best import BestPolicies
 from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row
+from fp3o.runs.loggers import Loggers
 from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
 from fp3o.runs.players import PlayerSource, make_pool
 from fp3o.runs.processes import agree
@@ -22,6 +22,7 @@ from fp3o.runs.results import final_evaluation
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import first_non_finite
 from fp3o.runs.signals import stop_signals
+from fp3o.runs.training_videos import video_due
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.mesh import Devices
 from fp3o.training.program import Program
@@ -39,7 +40,7 @@ class Trainer:
         config: RunConfig,
         directory: RunDirectory | None,
         display: Display,
-        loggers: Sequence[str],
+        loggers: Loggers,
         devices: Devices | None = None,
         players: PlayerSource | None = None,
     ):
@@ -136,8 +137,7 @@ class Trainer:
     def _status(self) -> TrainingStatus:
         config = self.config
         title = f"{config.task} · {config.settings['algorithm']} · {config.learner.sharing}"
-        total = config.iterations * config.steps_per_iteration
-        return TrainingStatus(title, total, self.step, config.seeds)
+        return TrainingStatus(title, config.total_steps, self.step, config.seeds)
 
     def _iterate(self, started: float) -> list[Row]:
         """One iteration, with an evaluation and rows of metrics where they are due."""
@@ -154,6 +154,8 @@ class Trainer:
         if iteration % config.log_every == 0 or due:
             rows = self._write_rows(rows, evaluated)
             self._files.write_time(self.step, time.perf_counter() - started)
+        if video_due(config.video_every, self.step, config.steps_per_iteration):
+            self._files.save_video(self.step, self.program.fetch(state.learner.actor))
         return rows
 
     def _update(self) -> tuple[TrainState, dict[str, Any]]:

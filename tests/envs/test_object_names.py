@@ -11,8 +11,8 @@ import fp3o
 from fp3o.envs.registry import REGISTERED
 from fp3o.envs.toys.probe import PROBES
 from fp3o.imports import readable_name
+from fp3o.runs.directory_name import free_path
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.train import free_path
 
 pytestmark = pytest.mark.usefixtures("registries")
 

@@ -52,7 +52,7 @@ def test_evaluating_a_policy_in_memory_writes_nothing(finished: Run) -> None:
 
 def test_wrong_sources_and_choices(finished: Run, tmp_path: Path) -> None:
     """The message says what is allowed; another policy is never taken instead."""
-    with pytest.raises(fp3o.UserError, match="a run, a policy, or the path .* got 3"):
+    with pytest.raises(fp3o.UserError, match=r"a run, a policy, or the path .* got 3"):
         source._path(3)  # the types of public functions are checked under test
     with pytest.raises(fp3o.UserError, match="'lst': did you mean 'last'"):
         fp3o.evaluate(finished, 2, which="lst")
@@ -78,7 +78,7 @@ def test_one_run_or_several_in_a_report(
     copies = [Path(shutil.copytree(finished.path, tmp_path / name)) for name in ("a", "b")]
     assert write_report(str(copies[0])) == copies[0] / "report.html"
     assert write_report(copies) == Path("report.html") and Path("report.html").exists()
-    with pytest.raises(fp3o.UserError, match="about runs.* got a Policy"):
+    with pytest.raises(fp3o.UserError, match=r"about runs.* got a Policy"):
         read_runs(iter([finished.policy()]))  # pyright: ignore[reportArgumentType]
     with pytest.raises(fp3o.UserError, match=f"inside the run {finished.path}"):
         read_runs(finished.path / "policy" / "seed-0" / "best")

@@ -11,7 +11,6 @@ from fp3o.reports.data.files import ReportError
 from fp3o.reports.data.record import MOST_NAME, RunRecord
 from fp3o.sharing.schemes import SHARINGS
 
-
 RunPath = str | os.PathLike[str]
 """A run directory, or a run itself."""
 
