@@ -17,6 +17,7 @@ from .networks.layers import linear
 from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
+from .reports.data.measures import register_metric
 from .runs.atomic import RunError
 from .runs.evaluation import evaluate
 from .runs.run import Run
@@ -78,6 +79,7 @@ __all__ = [
     "probe",
     "register_algorithm",
     "register_env",
+    "register_metric",
     "register_schedule",
     "register_sharing",
     "register_surrogate",

@@ -57,9 +57,10 @@ class LoggerError(UserError, RuntimeError):
     """A logger that cannot be opened."""
 
     def __init__(self, name: str, error: Exception):
+        hint = LOGGERS[name].hint
         super().__init__(
-            f"the logger {name!r} cannot be opened: {_reason(error)}. {LOGGERS[name].hint}, or "
-            "choose another with --loggers (none: metrics.jsonl only)"
+            f"the logger {name!r} cannot be opened: {_reason(error)}. {hint[0].upper()}{hint[1:]}, "
+            "or choose another with --loggers (none: metrics.jsonl only)"
         )
 
 
@@ -101,7 +102,9 @@ class FaultTolerantLogger:
 
 
 def _reason(error: Exception) -> str:
-    """An error of another package in one line."""
+    """An error, mostly of another package, in one line."""
+    if isinstance(error, UserError):
+        return str(error)
     lines = str(error).strip().splitlines()
     return printable(f"{type(error).__name__}: {lines[0] if lines else 'no message'}", 300)
 

@@ -34,7 +34,7 @@ def opened(names: Sequence[str], path: Path) -> list[Logger]:
 @pytest.mark.parametrize(
     ("name", "members", "words"),
     [
-        ("wandb", {"init": fail}, "wandb login"),
+        ("wandb", {"init": fail}, "Log in with `wandb login`"),
         ("mlflow", {"MlflowClient": fail, "entities": None}, "MLFLOW_TRACKING_URI"),
     ],
 )
