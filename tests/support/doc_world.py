@@ -27,6 +27,7 @@ from fp3o.experiments.sweep.study import SweepStudy
 from fp3o.reports import read_runs
 from fp3o.runs import run as run_module
 from fp3o.runs import train as train_module
+from fp3o.runs.loggers import read_loggers
 from fp3o.runs.progress import make_display
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.source import PolicyChoice, load_policies, load_policy
@@ -167,7 +168,7 @@ class World:
             trains = self.complete or config.task != TASK
         if trains:
             return self._start(config, out, make_display("quiet"), ("none",), with_report=False)
-        train_module.check_loggers([name for name in loggers if name not in ("wandb", "mlflow")])
+        read_loggers(loggers)  # their packages may be missing here
         return fp3o.Run.load(self.copy(out if out is not None else train_module.free_path(config)))
 
     def continue_run(
