@@ -26,8 +26,9 @@ class ResumeOptions:
     """Total environment steps per seed; by default, the number in the run's settings."""
     restart: bool = False
     """Start over with the same settings; the old files are kept in a folder of the run."""
-    loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
+    loggers: tuple[str, ...] | None = None
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none; by default, those
+    of the run."""
     quiet: bool = False
     """Print errors only."""
     trust: bool = False
@@ -92,6 +93,8 @@ class EvaluateOptions:
     """Episodes per policy."""
     which: Which = "last"
     """The last policy of every seed, or its best policy in the evaluations during training."""
+    policy_seed: int | None = None
+    """Seed whose policy is evaluated; by default, all of them."""
     stochastic: bool = False
     """Sample actions instead of taking the most likely ones."""
     seed: int = 0
@@ -110,9 +113,10 @@ def evaluate_command(argv: Sequence[str]) -> int:
     result = evaluate(
         options.run,
         options.episodes,
-        which=options.which,
         seed=options.seed,
         deterministic=not options.stochastic,
+        which=options.which,
+        policy_seed=options.policy_seed,
         trust=options.trust,
     )
     if options.json:
@@ -182,15 +186,19 @@ class RenderOptions:
 def render_command(argv: Sequence[str]) -> None:
     """Render episodes of a trained policy as GIF or MP4."""
     options = read_options(RenderOptions, argv, render_command)
-    from fp3o.policy import Policy
     from fp3o.runs.video import render
 
-    policy = Policy.load(
-        options.run, which=options.which, seed=options.policy_seed, trust=options.trust
-    )
     with Console(stderr=True).status("rendering ..."):
         path = render(
-            policy, options.out, options.episodes, options.seed, options.fps, options.seconds
+            options.run,
+            options.out,
+            options.episodes,
+            options.seed,
+            options.fps,
+            options.seconds,
+            which=options.which,
+            policy_seed=options.policy_seed,
+            trust=options.trust,
         )
     print(path)
 
@@ -201,8 +209,9 @@ class ReportOptions:
 
     runs: DirectoriesArgument
     """One or more run directories."""
-    out: str = "report.html"
-    """Output file."""
+    out: str | None = None
+    """Output file; by default, report.html in the directory of the run, or, of several runs, in
+    the current one."""
 
 
 def report_command(argv: Sequence[str]) -> None:
@@ -234,7 +243,7 @@ class ExportOptions:
 def export_command(argv: Sequence[str]) -> None:
     """Export a trained policy to a folder that can be loaded anywhere."""
     options = read_options(ExportOptions, argv, export_command)
-    from fp3o.policy import Policy
+    from fp3o.runs.source import load_policy
 
-    Policy.load(options.run, which=options.which, seed=options.policy_seed).save(options.out)
+    load_policy(options.run, options.which, options.policy_seed).save(options.out)
     print(options.out)

@@ -75,7 +75,8 @@ class TrainOptions:
     trust: bool = False
     """Import the custom task, network, sharing or algorithm that the settings file names."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none; with options, as
+    in wandb:project=marl,entity=lab,tags=a,b,seeds=together or mlflow:experiment=marl."""
     quiet: bool = False
     """Print errors only."""
     placement: PlacementOptions = field(default_factory=PlacementOptions)

@@ -8,8 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -20,11 +19,11 @@ from fp3o.errors import SettingError
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
-from fp3o.policy.files import policies_of_run
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.programs import make_envs, make_program
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import PolicyChoice, PolicySource, load_policies
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
@@ -148,35 +147,41 @@ def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[st
 
 
 def evaluate(
-    path: str | Path,
+    source: PolicySource,
     episodes: int = 1000,
     *,
-    which: str = "last",
     seed: int = 0,
     deterministic: bool = True,
-    trust: bool = False,
+    **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy folder.
+    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
 
-    The random streams are separate from those of training. A policy may name a task or a network
-    that has to be imported: that needs `trust`.
+    The random streams are separate from those of training.
+
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        episodes: number of episodes per policy.
+        seed: random seed of the episodes.
+        deterministic: take the most likely actions; false: sample them.
+        **choice: of a run, `which` of its policies, `last` (default) or `best`, and
+            `policy_seed`, the seed whose policy is evaluated, all by default. `trust=True` allows
+            the policy to name a task or a network that has to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     check_episodes(episodes)
     rows, spec = [], None
-    folders = _policy_folders(Path(path), which)
-    check_seeds(seed, len(folders))
-    for number, (name, folder) in enumerate(folders.items()):
-        policy = Policy.load(folder, trust=trust)
+    policies = load_policies(source, **choice)
+    check_seeds(seed, len(policies))
+    for number, (name, policy) in enumerate(policies.items()):
         spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
         program = _cached_program(replace(config, seed=0))
         actor = read_actor(policy, program.setup)
         evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
         names = program.setup.spec.episode_metrics
         rows.append({"name": name, **summarise_episodes(evaluated, names)})
-    assert spec is not None  # there is at least one folder
+    assert spec is not None  # there is at least one policy
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -186,13 +191,6 @@ def evaluate(
         "policies": rows,
         "baselines": evaluate_baselines(task.name, variant, episodes),
     }
-
-
-def _policy_folders(path: Path, which: str) -> dict[str, Path]:
-    """The policy folders of all seeds of a run, or the one folder given."""
-    seeds = sorted(number for number, name in policies_of_run(path / "policy") if name == which)
-    found = {f"seed-{seed} {which}": path / "policy" / f"seed-{seed}" / which for seed in seeds}
-    return found or {path.name: path}
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

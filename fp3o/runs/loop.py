@@ -7,12 +7,13 @@ from typing import Any
 from fp3o.errors import SettingError, nearest
 from fp3o.options import show
 from fp3o.runs.directory import RunError
+from fp3o.runs.directory_name import free_path
 from fp3o.runs.placement import Placement
 from fp3o.runs.processes import num_processes
 from fp3o.runs.progress import DisplayStyle, make_display
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig, free_path
+from fp3o.runs.run_config import RunConfig
 from fp3o.runs.signals import SignalSwap
 from fp3o.runs.train import Loop, continue_loop, new_run, start_loop
 from fp3o.runs.turn import TrainingStep

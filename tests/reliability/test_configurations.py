@@ -142,7 +142,7 @@ def check_run(path: Path, config: RunConfig) -> None:
     spec, team = setup.spec, setup.spec.num_agents
     obs = np.random.default_rng(0).normal(size=(1, team, spec.obs_size)).astype(np.float32)
     mask = spec.actions.mask[None]
-    action, _ = Policy.load(path, which="last", seed=config.seed).act(obs, None, mask)
+    action, _ = Policy.load(path, which="last", policy_seed=config.seed).act(obs, None, mask)
     hidden = np.zeros((team, 1, config.learner.gru_size), np.float32)
     swap = lambda x: jnp.swapaxes(jnp.asarray(x), 0, 1)  # noqa: E731
 
