@@ -14,6 +14,8 @@ from fp3o.cli.train import fold_env_options
 class ListOptions:
     """Options of `list`."""
 
+    filter: str | None = None
+    """Only names or summaries that contain this text; a pattern such as 'smac/*' fits names."""
     json: bool = False
     """Print JSON."""
 
@@ -24,9 +26,9 @@ def list_command(argv: Sequence[str]) -> None:
     from fp3o.cli.listing import listing, listing_tables
 
     if options.json:
-        print(json.dumps(listing(), indent=2))
+        print(json.dumps(listing(options.filter), indent=2))
         return
-    for table in listing_tables():
+    for table in listing_tables(options.filter):
         Console().print(table)
 
 

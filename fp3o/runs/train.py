@@ -40,7 +40,7 @@ def train(
     Args:
         task: a name (see `fp3o list`), or an object: an `Env`, a PettingZoo `ParallelEnv`, or a
             function that makes one. None: a demo.
-        config: a `RunConfig`, or a JSON or TOML file of settings.
+        config: a `RunConfig`, or a JSON, TOML or YAML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
         progress: display of the progress: auto, live, plain or quiet.
