@@ -51,7 +51,7 @@ class CheckOptions:
 
 
 def check_command(argv: Sequence[str]) -> int:
-    """Check an environment with random actions; every problem is reported with a fix."""
+    """Check an environment with random actions: what was seen, and every problem with a fix."""
     options = read_options(CheckOptions, fold_env_options(list(argv)), check_command)
     from fp3o.envs.check import check_env
 
@@ -59,8 +59,7 @@ def check_command(argv: Sequence[str]) -> int:
     with Console(stderr=True).status("running random episodes three times ..."):
         result = check_env(name, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
-        problems = [problem._asdict() for problem in result.problems]
-        print(json.dumps({"ok": result.ok, "problems": problems, **result.numbers}, indent=2))
+        print(json.dumps(result.as_json(), indent=2))
     else:
         print(result)
     return int(not result.ok)

@@ -11,13 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fp3o.algorithms.table import ALGORITHMS
+from fp3o.envs.check_facts import action_text
 from fp3o.envs.registry import REGISTERED, TASKS, families
 from fp3o.envs.task import Task
 from fp3o.errors import SettingError, printable
 from fp3o.experiments import all_experiments
 from fp3o.runs.loggers import LOGGERS
 from fp3o.sharing.schemes import SHARINGS
-from fp3o.spec import Box, Discrete
 
 CUSTOM_MAP = {"0,0,1": "a custom map from agent to group; also one map per layer"}
 """How a sharing without a name is written."""
@@ -35,7 +35,8 @@ def listing(pattern: str | None = None) -> dict[str, Any]:
             for kind, texts in found.items()
         }
         if not any(found.values()):
-            raise SettingError(f"nothing in the list matches {printable(pattern, 60)!r}{_near(pattern)}")
+            shown = printable(pattern, 60)
+            raise SettingError(f"nothing in the list matches {shown!r}; {_near(pattern)}")
     return {
         **found,
         "tasks": {name: _task_facts(tasks[name]) for name in found["tasks"]},
@@ -66,7 +67,7 @@ def _matches(pattern: str, name: str, text: str) -> bool:
 
 
 def _near(pattern: str) -> str:
-    """The names with a part that is nearest to a pattern, to follow a message."""
+    """The names with a part that is nearest to a pattern, for a message."""
     parts: dict[str, list[str]] = {}
     for name in (name for texts in _texts().values() for name in texts):
         for part in {name, *re.split(r"[^a-z0-9]+", name.lower())}:
@@ -74,7 +75,7 @@ def _near(pattern: str) -> str:
     close = difflib.get_close_matches(pattern.lower().strip("*?"), parts, n=3, cutoff=0.6)
     names = list(dict.fromkeys(name for part in close for name in parts[part]))
     more = ", ..." if len(names) > MOST_NEAR else ""
-    return f"; nearest: {', '.join(names[:MOST_NEAR])}{more}" if names else "; `fp3o list` shows all"
+    return f"nearest: {', '.join(names[:MOST_NEAR])}{more}" if names else "`fp3o list` shows all"
 
 
 def _task_facts(task: Task) -> dict[str, Any]:
@@ -90,15 +91,6 @@ def _task_facts(task: Task) -> dict[str, Any]:
         "presets": {name: dict(values) for name, values in task.presets.items()},
         "baselines": {item.name: item.summary for item in task.baselines(env)},
     }
-
-
-def action_text(actions: Discrete | Box) -> str:
-    """`5 x 10` choices per agent, or the lengths of its vectors."""
-    if isinstance(actions, Box):
-        same = len({*actions.sizes}) == 1
-        return "vectors of " + ", ".join(map(str, actions.sizes[:1] if same else actions.sizes))
-    each = [" x ".join(map(str, sizes)) for sizes in actions.sizes]
-    return each[0] if len({*each}) == 1 else ", ".join(each)
 
 
 def listing_tables(pattern: str | None = None) -> list[Table]:

@@ -11,6 +11,9 @@ from fp3o.envs.api import VecEnv
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import TimeStep
 
+COMPILING = 2
+"""First steps that are not timed: one compiles, and the next again where types differ slightly."""
+
 
 class RandomPlay(NamedTuple):
     """A rollout of random actions."""
@@ -45,14 +48,14 @@ def play_at_random(
         action = sample_actions(env.spec, mask, random) if actions is None else actions[t]
         started = time.perf_counter()
         state, now = jax.block_until_ready(step(state, action))
-        seconds += (time.perf_counter() - started) if t else 0.0  # the first step may compile
+        seconds += (time.perf_counter() - started) if t >= COMPILING else 0.0
         if t == 0:
             inspect(now, "step")
         timesteps.append(now)
         taken.append(action)
     fields = zip(*timesteps, strict=True)
     rollout = TimeStep._make(np.stack([*map(np.asarray, field)]) for field in fields)
-    seconds = max(seconds, 1e-9) * steps / max(steps - 1, 1)
+    seconds = max(seconds, 1e-9) * steps / max(steps - COMPILING, 1)
     return RandomPlay(rollout, np.stack(taken), seconds, first)
 
 

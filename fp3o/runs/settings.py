@@ -32,7 +32,7 @@ def setting_types(*owners: type) -> Mapping[str, Any]:
 
 
 def coerce(name: str, hint: Any, value: Any) -> Any:
-    """Convert a value from Python or a settings file to the type of its field, or raise an error."""
+    """Convert a value from Python or a settings file to the type of its field, or raise."""
     if hint in SHARING_TYPES:
         optional = value is None and hint is not SharingSpec
         return None if optional else parse_sharing(value, name)

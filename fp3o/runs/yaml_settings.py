@@ -1,7 +1,7 @@
 """Settings in YAML, read by the rules of YAML 1.2: 1e-3 is a number, and `no` is a text."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -18,7 +18,7 @@ PLAIN_VALUES = {
 class SettingsLoader(yaml.SafeLoader):
     """Reads plain values only: no tags of Python, no aliases, no key twice."""
 
-    yaml_implicit_resolvers: Any = {}
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Refuse aliases, with which a short file can stand for a very large one."""

@@ -9,7 +9,6 @@ from fp3o.envs.smac.tasks import smac_presets
 from fp3o.envs.task import Family, Preset, Task
 from fp3o.errors import SettingError, nearest
 
-
 _EVALUATIONS: Preset = {"eval_episodes": 8, "final_episodes": 32}
 """Games are slow, and each has a process."""
 
