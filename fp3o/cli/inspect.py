@@ -8,6 +8,7 @@ from rich.console import Console
 
 from fp3o.cli.options import NameArgument, read_options
 from fp3o.cli.train import fold_env_options
+from fp3o.runs.activity import activity
 
 
 @dataclass
@@ -56,7 +57,7 @@ def check_command(argv: Sequence[str]) -> int:
     from fp3o.envs.check import check_env
 
     name = options.env if options.variant is None else f"{options.env}:{options.variant}"
-    with Console(stderr=True).status("running random episodes three times ..."):
+    with activity("running random episodes three times"):
         result = check_env(name, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
         print(json.dumps(result.as_json(), indent=2))
@@ -78,7 +79,7 @@ def doctor_command(argv: Sequence[str]) -> int:
     options = read_options(DoctorOptions, argv, doctor_command)
     from fp3o.cli.diagnosis import diagnose, findings_table
 
-    with Console(stderr=True).status("checking packages and tasks ..."):
+    with activity("checking packages and tasks"):
         findings = diagnose()
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))

@@ -1,6 +1,7 @@
 """Commands about trained runs: resume, evaluate, render, report, export."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read
 from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.cli.train import conclude
 from fp3o.errors import SettingError, escaped
+from fp3o.runs.activity import activity
 
 
 @dataclass
@@ -88,8 +90,8 @@ class EvaluateOptions:
 
     run: DirectoryArgument
     """A run directory or a policy folder."""
-    episodes: int = 1000
-    """Episodes per policy."""
+    episodes: int | None = None
+    """Episodes per policy; by default 1000, or as many as the speed of the environment allows."""
     which: Which = "last"
     """The last policy of every seed, or its best policy in the evaluations during training."""
     stochastic: bool = False
@@ -105,16 +107,22 @@ class EvaluateOptions:
 def evaluate_command(argv: Sequence[str]) -> int:
     """Evaluate trained policies over many episodes."""
     options = read_options(EvaluateOptions, argv, evaluate_command)
-    from fp3o.runs.evaluation import evaluate
+    from fp3o.runs.evaluation import default_episodes, evaluate
 
-    result = evaluate(
-        options.run,
-        options.episodes,
-        which=options.which,
-        seed=options.seed,
-        deterministic=not options.stochastic,
-        trust=options.trust,
-    )
+    source = options.run, options.which, options.trust
+    episodes = options.episodes
+    if episodes is None:
+        with activity("measuring the speed of the environment"):
+            episodes = default_episodes(*source, lambda text: print(text, file=sys.stderr))
+    with activity(f"evaluating {episodes} episodes per policy"):
+        result = evaluate(
+            options.run,
+            episodes,
+            which=options.which,
+            seed=options.seed,
+            deterministic=not options.stochastic,
+            trust=options.trust,
+        )
     if options.json:
         print(json.dumps(result, indent=2))
     else:
@@ -188,7 +196,7 @@ def render_command(argv: Sequence[str]) -> None:
     policy = Policy.load(
         options.run, which=options.which, seed=options.policy_seed, trust=options.trust
     )
-    with Console(stderr=True).status("rendering ..."):
+    with activity("rendering"):
         path = render(
             policy, options.out, options.episodes, options.seed, options.fps, options.seconds
         )
@@ -212,7 +220,7 @@ def report_command(argv: Sequence[str]) -> None:
         raise SettingError("name one or more run directories: fp3o report DIR... --out report.html")
     from fp3o.reports import report
 
-    with Console(stderr=True).status("writing the report ..."):
+    with activity("writing the report"):
         path = report(options.runs, options.out)
     print(path)
 

@@ -14,13 +14,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from fp3o.envs.registry import REGISTERED, get_task, parse_task
-from fp3o.envs.scripted import run_scripted
+from fp3o.envs.registry import REGISTERED, parse_task
 from fp3o.errors import SettingError
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
 from fp3o.policy.files import policies_of_run
+from fp3o.runs.baselines import evaluate_baselines, summarise_episodes
+from fp3o.runs.eval_episodes import evaluation_episodes
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.programs import make_envs, make_program
@@ -30,7 +31,7 @@ from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
 
-LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
+LAST, BEST, ON_DEMAND, _, DURING_TRAINING = range(2, 7)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
@@ -60,7 +61,7 @@ def evaluate_with_keys(
     deterministic: bool = True,
 ) -> EvalEpisodes:
     """The same with the random keys of all seeds per batch."""
-    batch = min(config.eval_episodes, episodes)
+    batch = min(config.eval_episodes or config.task_info.max_parallel, episodes)
     env, limit = make_envs(config, batch), config.task_info.max_episode_steps(config.variant)
     batches = [
         program.evaluate(actor, env, keys(i), limit, deterministic)
@@ -100,56 +101,9 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
     return finite_json(row | ({} if done.all() else {"eval_unfinished": int((~done).sum())}))
 
 
-def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
-    """Mean return with its spread and error, mean length and episode metrics, for results.json.
-
-    Only episodes that ended count; `unfinished` is the number of the others, if there are any. A
-    number that is not finite, such as an episode metric that is NaN, is None.
-    """
-    done = np.isfinite(episodes.returns).reshape(-1)
-    returns = np.asarray(episodes.returns).reshape(-1)[done]
-    unfinished = {} if done.all() else {"unfinished": int((~done).sum())}
-    if not returns.size:
-        empty = {"return": None, "std": None, "stderr": None, "length": None}
-        return {**empty, "episode_metrics": dict.fromkeys(names), **unfinished}
-    spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
-    metrics = np.asarray(episodes.episode_metrics, np.float64).reshape(done.size, len(names))
-    means = metrics[done].mean(0).tolist()
-    row = {
-        "return": float(returns.mean()),
-        "std": spread,
-        "stderr": spread / math.sqrt(returns.size),
-        "length": float(np.asarray(episodes.lengths, np.float64).reshape(-1)[done].mean()),
-        "episode_metrics": dict(zip(names, means, strict=True)),
-        **unfinished,
-    }
-    return finite_json(row)
-
-
-@cache
-def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
-    """Evaluation of the task's scripted policies, for comparison."""
-    info = get_task(task)
-    env: Any = info.env(variant)
-    key = jax.random.fold_in(jax.random.key(0), BASELINES)
-    return {
-        baseline.name: {
-            **summarise_episodes(
-                EvalEpisodes(*run_scripted(env, baseline.act, key, episodes)),
-                env.spec.episode_metrics,
-            ),
-            "episodes": episodes,
-            "title": baseline.title,
-            "summary": baseline.summary,
-            "role": baseline.role,
-        }
-        for baseline in info.baselines(env)
-    }
-
-
 def evaluate(
     path: str | Path,
-    episodes: int = 1000,
+    episodes: int | None = None,
     *,
     which: str = "last",
     seed: int = 0,
@@ -158,12 +112,15 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate the policies of all seeds of a run, or one policy folder.
 
-    The random streams are separate from those of training. A policy may name a task or a network
-    that has to be imported: that needs `trust`.
+    Without a number of `episodes` there are 1000; of environments on the host, as many as their
+    measured speed allows. The random streams are separate from those of training. A policy may name
+    a task or a network that has to be imported: that needs `trust`.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    if episodes < 1:
+    if episodes is not None and episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
+    if episodes is None:
+        episodes = default_episodes(path, which, trust)
     check_episodes(episodes)
     rows, spec = [], None
     folders = _policy_folders(Path(path), which)
@@ -186,6 +143,15 @@ def evaluate(
         "policies": rows,
         "baselines": evaluate_baselines(task.name, variant, episodes),
     }
+
+
+def default_episodes(
+    path: str | Path, which: str, trust: bool, say: Callable[[str], None] = lambda text: None
+) -> int:
+    """Episodes per policy where none are given; `say` gets the reason if there is one."""
+    folders = _policy_folders(Path(path), which)
+    policy = Policy.load(next(iter(folders.values())), trust=trust)
+    return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(folders), say)
 
 
 def _policy_folders(path: Path, which: str) -> dict[str, Path]:

@@ -44,7 +44,7 @@ class Run(RunRecord):
         """A trained policy; without a seed, the one with the highest evaluated return."""
         return Policy.load(self.path, which=which, seed=seed, trust=self.trust)
 
-    def evaluate(self, episodes: int = 1000, **options: Any) -> dict[str, Any]:
+    def evaluate(self, episodes: int | None = None, **options: Any) -> dict[str, Any]:
         """Evaluate the policies of all seeds; options as in `fp3o.evaluate`."""
         return evaluate(self.path, episodes, **{"trust": self.trust, **options})
 

@@ -9,6 +9,7 @@ from typing import Any
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
+from fp3o.runs.eval_episodes import EPISODE_SETTINGS, choose_episodes
 from fp3o.runs.loggers import check_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
@@ -142,12 +143,13 @@ def start_run(
     def create() -> dict[str, Any]:
         directory.create()
         writing.enter_context(directory.writing())
-        agents = config.task_info.spec(config.variant).num_agents
-        directory.write_json("config.json", provenance_record(config.settings, agents))
-        return {}
+        chosen = choose_episodes(config, display.say)
+        agents = chosen.task_info.spec(chosen.variant).num_agents
+        directory.write_json("config.json", provenance_record(chosen.settings, agents))
+        return {name: getattr(chosen, name) for name in EPISODE_SETTINGS}
 
     with ExitStack() as writing:
-        from_leader(create)
+        config = config.with_settings(from_leader(create))
         if not is_leader():
             return _follow(config, devices)
         for line in placement.explain(config):

@@ -112,18 +112,20 @@ class Trainer:
 
     def _loop(self) -> None:
         """Iterate until the last iteration or a stop signal; save periodically and at the end."""
-        config, status = self.config, self._status()
+        config = self.config
         started = saved = time.perf_counter()
         with stop_signals(self.display.say) as stop:
             if self._is_new:
                 self._write_rows([{}] * config.seeds, self._evaluate())
                 # From now on a run without any checkpoint has lost it and does not start over.
                 self._files.save_checkpoint(0, self.program.fetch(self.checkpoint))
-            stopped = False
+            stopped, status = False, self._status()  # all is compiled: the rate counts from here
             while self.iteration < config.iterations and not stopped:
                 rows = self._iterate(started)
                 status.advance(self.step, rows)
                 self.display.update(status)
+                if forecast := status.forecast():
+                    self.display.say(forecast)
                 due = time.perf_counter() - saved >= config.save_every
                 stopped, due = agree(bool(stop), due)
                 if due:
