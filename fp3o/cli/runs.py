@@ -1,6 +1,7 @@
 """Commands about trained runs: resume, evaluate, render, report, export."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read
 from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.cli.train import conclude
 from fp3o.errors import SettingError, escaped
+from fp3o.runs.activity import activity
 
 
 @dataclass
@@ -89,8 +91,8 @@ class EvaluateOptions:
 
     run: DirectoryArgument
     """A run directory or a policy folder."""
-    episodes: int = 1000
-    """Episodes per policy."""
+    episodes: int | None = None
+    """Episodes per policy; by default 1000, or as many as the speed of the environment allows."""
     which: Which = "last"
     """The last policy of every seed, or its best policy in the evaluations during training."""
     policy_seed: int | None = None
@@ -108,17 +110,27 @@ class EvaluateOptions:
 def evaluate_command(argv: Sequence[str]) -> int:
     """Evaluate trained policies over many episodes."""
     options = read_options(EvaluateOptions, argv, evaluate_command)
-    from fp3o.runs.evaluation import evaluate
+    from fp3o.runs.evaluation import default_episodes, evaluate
+    from fp3o.runs.source import PolicyChoice, load_policies
 
-    result = evaluate(
-        options.run,
-        options.episodes,
-        seed=options.seed,
-        deterministic=not options.stochastic,
-        which=options.which,
-        policy_seed=options.policy_seed,
-        trust=options.trust,
-    )
+    choice: PolicyChoice = {
+        "which": options.which,
+        "policy_seed": options.policy_seed,
+        "trust": options.trust,
+    }
+    episodes = options.episodes
+    if episodes is None:
+        with activity("measuring the speed of the environment"):
+            policies = load_policies(options.run, **choice)
+            episodes = default_episodes(policies, lambda text: print(text, file=sys.stderr))
+    with activity(f"evaluating {episodes} episodes per policy"):
+        result = evaluate(
+            options.run,
+            episodes,
+            seed=options.seed,
+            deterministic=not options.stochastic,
+            **choice,
+        )
     if options.json:
         print(json.dumps(result, indent=2))
     else:
@@ -188,7 +200,7 @@ def render_command(argv: Sequence[str]) -> None:
     options = read_options(RenderOptions, argv, render_command)
     from fp3o.runs.video import render
 
-    with Console(stderr=True).status("rendering ..."):
+    with activity("rendering"):
         path = render(
             options.run,
             options.out,
@@ -221,7 +233,7 @@ def report_command(argv: Sequence[str]) -> None:
         raise SettingError("name one or more run directories: fp3o report DIR... --out report.html")
     from fp3o.reports import report
 
-    with Console(stderr=True).status("writing the report ..."):
+    with activity("writing the report"):
         path = report(options.runs, options.out)
     print(path)
 

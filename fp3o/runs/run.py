@@ -38,7 +38,7 @@ class Run(LoadedRun):
         """A trained policy; without a seed, the one with the highest evaluated return."""
         return load_policy(self, which, policy_seed)
 
-    def evaluate(self, episodes: int = 1000, **options: Any) -> dict[str, Any]:
+    def evaluate(self, episodes: int | None = None, **options: Any) -> dict[str, Any]:
         """Evaluate the policies of all seeds; options as in `fp3o.evaluate`."""
         return evaluate(self, episodes, **options)
 

@@ -42,9 +42,10 @@ class RunConfig:
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
-    """Episodes per evaluation during training."""
+    """Episodes per evaluation during training; 0: as many as the measured speed allows."""
     final_episodes: int = 1000
-    """Episodes of the final evaluation, for the last and the best policy of every seed."""
+    """Episodes of the final evaluation, for the last and the best policy of every seed; 0: as many
+    as the measured speed allows."""
     log_every: int = 1
     """Iterations between rows of metrics.jsonl."""
     video_every: int = 0
@@ -181,8 +182,8 @@ MINIMUM: Mapping[str, int] = {
     "seeds": 1,
     "seed": 0,
     "eval_every": 0,
-    "eval_episodes": 1,
-    "final_episodes": 1,
+    "eval_episodes": 0,
+    "final_episodes": 0,
     "log_every": 1,
     "video_every": 0,
     "save_every": 0,

@@ -11,6 +11,7 @@ from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.directory_name import free_path
+from fp3o.runs.eval_episodes import EPISODE_SETTINGS, choose_episodes
 from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
@@ -48,7 +49,7 @@ def train(
     Args:
         task: a name (see `fp3o list`), or an object: an `Env`, a PettingZoo `ParallelEnv`, or a
             function that makes one. None: a demo.
-        config: a `RunConfig`, or a JSON or TOML file of settings.
+        config: a `RunConfig`, or a JSON, TOML or YAML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
         progress: display of the progress: auto, live, plain or quiet.
@@ -169,13 +170,14 @@ def start_loop(
         check_logins(loggers)
         directory.create()
         writing.enter_context(directory.writing())
-        agents = config.task_info.spec(config.variant).num_agents
-        record = provenance_record(config.settings, agents) | source_records(config)
+        chosen = choose_episodes(config, display.say)
+        agents = chosen.task_info.spec(chosen.variant).num_agents
+        record = provenance_record(chosen.settings, agents) | source_records(chosen)
         directory.write_json("config.json", record)
-        return {}
+        return {name: getattr(chosen, name) for name in EPISODE_SETTINGS}
 
     with ExitStack() as writing:
-        from_leader(create)
+        config = config.with_settings(from_leader(create))
         if not is_leader():
             return (yield from _follow(config, devices))
         for line in placement.explain(config):

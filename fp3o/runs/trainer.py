@@ -121,7 +121,6 @@ class Trainer:
     def _loop(self) -> Iterator[TrainingStep]:
         """Iterate until the last iteration or a stop signal; save periodically and at the end."""
         config = self.config
-        status = TrainingStatus(config.title, config.total_steps, self.step, config.seeds)
         self._started = saved = time.perf_counter()
         with stop_signals(self.display.say) as stop:
             if self._is_new:
@@ -129,6 +128,8 @@ class Trainer:
                 # From now on a run without any checkpoint has lost it and does not start over.
                 self._files.save_checkpoint(0, self.program.fetch(self.checkpoint), {})
             stopped = False
+            # All is compiled: the rate counts from here.
+            status = TrainingStatus(config.title, config.total_steps, self.step, config.seeds)
             while not (self.finished or stopped):
                 turn = self._iterate()
                 try:
@@ -140,6 +141,8 @@ class Trainer:
                     raise
                 status.advance(self.step, self.record(turn))
                 self.display.update(status)
+                if forecast := status.forecast():
+                    self.display.say(forecast)
                 due = time.perf_counter() - saved >= config.save_every
                 stopped, due = agree(bool(stop), due)
                 if due:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fp3o.algorithms.table import ALGORITHMS
+from fp3o.envs.registry import get_task
 from fp3o.experiments.framework.grid import Cell, Scale
 from fp3o.runs.run_config import RunConfig
 
@@ -51,8 +52,10 @@ def cell_config(
     """
     family = task.split("/")[0]
     kind = "many" if family in ("smac", "smacv2") and scale != "paper" else "paper"
-    presets = RunConfig.from_preset(task).task_info.presets
-    preset = next((name for name in (f"{kind}-{sharing}", kind) if name in presets), None)
+    presets = get_task(task).presets
+    # Bodies that are not in the paper have `farama` in place of `paper`.
+    names = (f"{kind}-{sharing}", kind, "farama")
+    preset = next((name for name in names if name in presets), None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
         chosen |= GPU.get(family, {})
