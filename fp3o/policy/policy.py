@@ -156,6 +156,16 @@ class Policy(Team):
             ) from error
         return target
 
+    def export(self, path: str | os.PathLike[str], to: str = "onnx") -> Path:
+        """Write one step of the team as a file of another format: `onnx` or `stablehlo`.
+
+        [Deployment](policies.md#deployment) describes inputs and outputs. ONNX needs the extra
+        `onnx`.
+        """
+        from fp3o.policy.deploy import export_policy
+
+        return export_policy(self, path, to)
+
     def agent(self, agent: int | str) -> Agent:
         """The policy of a single agent, by name or index, independent of this object."""
         names = self.card.spec.agent_names
