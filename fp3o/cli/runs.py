@@ -1,4 +1,4 @@
-"""Commands about trained runs: resume, evaluate, render, report, export."""
+"""Commands about trained runs: resume, evaluate, render, report."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -215,26 +215,3 @@ def report_command(argv: Sequence[str]) -> None:
     with Console(stderr=True).status("writing the report ..."):
         path = report(options.runs, options.out)
     print(path)
-
-
-@dataclass
-class ExportOptions:
-    """Options of `export`."""
-
-    run: DirectoryArgument
-    """A run directory or a policy folder."""
-    out: str
-    """Output folder."""
-    which: Which = "best"
-    """The best or the last policy."""
-    policy_seed: int | None = None
-    """Seed whose policy is exported; by default, the one with the best evaluation."""
-
-
-def export_command(argv: Sequence[str]) -> None:
-    """Export a trained policy to a folder that can be loaded anywhere."""
-    options = read_options(ExportOptions, argv, export_command)
-    from fp3o.policy import Policy
-
-    Policy.load(options.run, which=options.which, seed=options.policy_seed).save(options.out)
-    print(options.out)

@@ -138,6 +138,6 @@ def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotImplementedError("no plugin for primitive 'erf_inv'")
 
     monkeypatch.setitem(sys.modules, "jax2onnx", SimpleNamespace(to_onnx=to_onnx))
-    with pytest.raises(UserError, match="'erf_inv'.*--to stablehlo"):
+    with pytest.raises(UserError, match=r"'erf_inv'.*--to stablehlo"):
         policy.export(tmp_path / "team.onnx")
     assert not (tmp_path / "team.onnx").exists()
