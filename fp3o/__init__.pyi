@@ -19,6 +19,7 @@ from .policy import Policy, PolicyError
 from .reports import report
 from .runs.atomic import RunError
 from .runs.evaluation import evaluate
+from .runs.recording import record
 from .runs.run import Run
 from .runs.run_config import RunConfig
 from .runs.train import resume, train
@@ -76,6 +77,7 @@ __all__ = [
     "linear",
     "make",
     "probe",
+    "record",
     "register_algorithm",
     "register_env",
     "register_schedule",

@@ -48,7 +48,7 @@ OPSET = 21
 """Version of ONNX's operators: onnxruntime has it since 1.20."""
 METADATA = "fp3o"
 """Key of the metadata in an ONNX file."""
-TOLERANCE = 1e-3
+EXPORT_TOLERANCE = 1e-3
 """Largest difference between a file and its policy; both compute in 32 bits."""
 
 
@@ -187,7 +187,9 @@ def _require_agreement(policy: Policy, run: Step) -> None:
         )
         wanted = {**distribution._asdict(), "next_hidden_state": after}
         for name, given in run(inputs).items():
-            if name in wanted and not np.allclose(given, wanted[name], TOLERANCE, TOLERANCE):
+            if name in wanted and not np.allclose(
+                given, wanted[name], EXPORT_TOLERANCE, EXPORT_TOLERANCE
+            ):
                 error = np.abs(np.asarray(given) - wanted[name]).max()
                 raise UserError(
                     f"the exported file computes another {name} than the policy (by {error:.2g}): "

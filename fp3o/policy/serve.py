@@ -33,7 +33,7 @@ from fp3o.policy.schema import (
 MAX_BYTES, MAX_ROWS = 2**22, 256
 """Limits of a request: 4 MiB, and 256 rows of observations at once."""
 
-REQUEST = {
+ACT_REQUEST = {
     "obs": dict,
     "hidden_state": Optional(OrNull(list), None),
     "action_mask": Optional(OrNull(dict), None),
@@ -58,11 +58,11 @@ class PolicyServer(ThreadingHTTPServer):
     @property
     def local(self) -> bool:
         """Whether only programs on this machine reach the server."""
-        return ip_address(self.server_address[0]).is_loopback
+        return ip_address(str(self.server_address[0])).is_loopback
 
     def act(self, document: Any) -> dict[str, Any]:
         """The answer to a request."""
-        request = check_value(document, REQUEST, "request")
+        request = check_value(document, ACT_REQUEST, "request")
         state, obs = request["hidden_state"], _arrays(request["obs"], "obs")
         if any(x.ndim > 2 or (x.ndim == 2 and len(x) > MAX_ROWS) for x in obs.values()):
             raise SettingError(f"give one observation per agent, or a list of up to {MAX_ROWS}")
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         return self._answer(HTTPStatus.OK, answer)
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Print nothing about requests."""
 
     def _is_refused(self, path: str) -> bool:

@@ -65,15 +65,16 @@ def record(
     spec = policy.card.spec
     if clash := [name for name in spec.agent_names if "/" in name or name in ("", ".")]:
         raise SettingError(f"a dataset cannot have a key {printable(repr(clash[0]), 80)}")
-    folder, dataset = _free_folder(out, minari), None
+    folder = _free_folder(out, minari)
+    dataset: Any = None
     how = PlaySettings(seed, deterministic, *([progress] if progress else []))
     for batch in play_episodes(policy, episodes, how):
         buffers = [_buffer(minari, spec, episode) for episode in batch]
         with _writing(folder):
-            if dataset is None and buffers:
-                dataset = _create(minari, out, buffers, policy, how)
-            elif buffers:
+            if dataset is not None:
                 dataset.update_dataset_from_buffer(buffers)
+            elif buffers:
+                dataset = _create(minari, out, buffers, policy, how)
     if dataset is None:
         raise UserError(f"no episode of {printable(spec.name)} ended: nothing was written")
     return folder
@@ -136,26 +137,27 @@ def _create(minari: Any, name: str, buffers: list[Any], policy: Policy, how: Pla
     return dataset
 
 
-def _observation_space(spec: EnvSpec) -> spaces.Dict:
+def _observation_space(spec: EnvSpec) -> Any:
     sizes = zip(spec.agent_names, spec.agent_obs_sizes, strict=True)
     return spaces.Dict({name: _vectors(size) for name, size in sizes})
 
 
-def _team_action_space(spec: EnvSpec) -> spaces.Dict:
+def _team_action_space(spec: EnvSpec) -> Any:
     agents = enumerate(spec.agent_names)
     return spaces.Dict({name: _own_action_space(spec.actions, i) for i, name in agents})
 
 
-def _own_action_space(actions: ActionSpace, agent: int) -> spaces.Space[Any]:
+def _own_action_space(actions: ActionSpace, agent: int) -> Any:
     """The space of an agent's own actions, as `own_action` gives them."""
     choices, size = own_choices(actions, agent), own_dimensions(actions, agent)
     if not choices:
         return _vectors(size)
-    discrete = spaces.Discrete(choices[0]) if len(choices) == 1 else spaces.MultiDiscrete(choices)
+    one = len(choices) == 1
+    discrete = spaces.Discrete(choices[0]) if one else spaces.MultiDiscrete([*choices])
     return spaces.Tuple((discrete, _vectors(size))) if size else discrete
 
 
-def _vectors(size: int) -> spaces.Box:
+def _vectors(size: int) -> Any:
     return spaces.Box(-np.inf, np.inf, (size,), np.float32)
 
 

@@ -41,7 +41,7 @@ def test_dictionaries_are_the_same_as_arrays(space: str, tmp_path: Path) -> None
             own = own_action(policy.card.spec.actions, i, wanted[:, i])
             assert (given[name] == own).all() and (played[name] == own).all()
         hidden_state = after
-    assert np.abs(player.hidden_state).max() > 0
+    assert player.hidden_state is not None and np.abs(player.hidden_state).max() > 0
     player.reset()
     assert player.hidden_state is None
 
