@@ -21,6 +21,9 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ from jaxtyping import Array
 from fp3o.errors import MissingExtraError, SettingError, UserError, nearest
 from fp3o.imports import describe_error
 from fp3o.networks.backend import traced_for_cpu
-from fp3o.networks.distributions import Categorical, Distribution
+from fp3o.networks.distributions import Categorical, Gaussian
 from fp3o.policy import Card, Policy, require_trust
 from fp3o.policy.describe import policy_facts
 from fp3o.policy.export import make_actor_of
@@ -100,7 +103,7 @@ def team_step(policy: Policy) -> Step:
         before = inputs.get("hidden_state", jnp.zeros((*obs.shape[:2], 0)))
         starts = jnp.zeros((obs.shape[1], obs.shape[0]), bool)
         with traced_for_cpu():  # without kernels for one kind of device
-            features = swap(setup.inputs(obs))
+            features = swap(setup.inputs(obs, "actor", actor.obs_norm))
             distribution, after = actor(features, mask, swap(before), starts)
         outputs = {"actions": swap(distribution.mode())}
         outputs |= {name: swap(x) for name, x in _parameters(distribution).items()}
@@ -109,10 +112,13 @@ def team_step(policy: Policy) -> Step:
     return step
 
 
-def _parameters(distribution: Distribution) -> dict[str, Array]:
+def _parameters(distribution: Any) -> dict[str, Array]:
     """Parameters of a distribution, named as in `Policy.distribution`; 0 where there is padding."""
     if isinstance(distribution, Categorical):
         return {"probabilities": jnp.exp(distribution.log_p)}
+    if not isinstance(distribution, Gaussian):  # one of both parts
+        parts = [getattr(distribution, part.name) for part in fields(distribution)]
+        return reduce(or_, map(_parameters, parts))
     mask, mean = distribution.action_mask, distribution.mean
     std = jnp.broadcast_to(distribution.std, mean.shape)
     return {"mean": jnp.where(mask, mean, 0.0), "std": jnp.where(mask, std, 0.0)}
@@ -185,7 +191,7 @@ def _require_agreement(policy: Policy, run: Step) -> None:
         distribution, after = policy.distribution(
             inputs["obs"], inputs.get("hidden_state"), inputs.get("action_mask")
         )
-        wanted = {**distribution._asdict(), "next_hidden_state": after}
+        wanted = _named_arrays(distribution) | {"next_hidden_state": after}
         for name, given in run(inputs).items():
             if name in wanted and not np.allclose(
                 given, wanted[name], EXPORT_TOLERANCE, EXPORT_TOLERANCE
@@ -195,6 +201,14 @@ def _require_agreement(policy: Policy, run: Step) -> None:
                     f"the exported file computes another {name} than the policy (by {error:.2g}): "
                     "it was not written. This is an error of fp3o or of a custom network"
                 )
+
+
+def _named_arrays(distribution: Any) -> Arrays:
+    """The arrays of a distribution, also of one with two parts, by name."""
+    found: Arrays = {}
+    for name, part in distribution._asdict().items():
+        found |= _named_arrays(part) if isinstance(part, tuple) else {name: part}
+    return found
 
 
 @contextmanager

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from fp3o.errors import SettingError, nearest, printable
+from fp3o.networks.numpy_network import OBS_LIMIT, obs_scale
 from fp3o.policy.card import Card
+from fp3o.sharing.maps import obs_groups
 
 Parts = dict[int, np.ndarray]
 """One array per agent that is present, by its position in the team."""
@@ -16,7 +18,7 @@ Parts = dict[int, np.ndarray]
 class TeamInputs:
     """Validates and pads the inputs of some agents of a policy."""
 
-    def __init__(self, card: Card, agents: Sequence[int]):
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
         spec = card.spec
         ids = np.eye(spec.num_agents, dtype=np.float32)[list(agents)]
         self._ids = ids if card.agent_id else ids[:, :0]
@@ -24,7 +26,11 @@ class TeamInputs:
         self._names = [spec.agent_names[agent] for agent in agents]
         self._sizes = [spec.agent_obs_sizes[agent] for agent in agents]
         self._mask = spec.actions.mask[list(agents)]
-        self._count = len(agents)
+        self._count, self._moments = len(agents), None
+        if card.obs_norm:
+            group = [obs_groups(spec)[agent] for agent in agents]
+            mean, std = (weights[f"obs_norm.{name}"][group] for name in ("mean", "std"))
+            self._moments = mean, obs_scale(mean, std)
 
     def features(self, obs: Any) -> np.ndarray:
         """Observations followed by the agents' one-hot ids, `(*batch, k, f)`.
@@ -51,6 +57,10 @@ class TeamInputs:
         else:
             for j, part in parts.items():
                 x[..., j, : part.shape[-1]] = part
+        if self._moments is not None:
+            mean, scale = self._moments
+            part = x[..., size - mean.shape[-1] : size]
+            np.clip((part - mean) * scale, -OBS_LIMIT, OBS_LIMIT, out=part)
         return x
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.table import algorithm_name
@@ -17,6 +18,7 @@ from fp3o.envs.task import Task
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.options import check_seeds, show, to_type
 from fp3o.runs.limits import RunCounts, check_limits
 from fp3o.runs.settings import coerce, setting_types
@@ -50,6 +52,18 @@ class RunConfig:
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
     """Number of checkpoints to keep."""
+    start_from: str | None = None
+    """Policy folder or run directory whose policy the agents start from; of a run, the best one of
+    all seeds. None: random weights."""
+    start_agents: str | None = None
+    """Agent of that policy from which each agent starts, by index or name, as in 0,0,1; by default,
+    the one of the same name or index."""
+    start_critic: bool = False
+    """Also start from the critic and the value normaliser in the run's newest checkpoint, with the
+    last policy in place of the best one."""
+    frozen: tuple[str, ...] = ()
+    """Agents that play with the policy of another folder or run and are never updated, as in
+    1,2=runs/partner; 1=runs/partner:agents=0 names the agent of that policy."""
     learner: Config = field(default_factory=Config)
     """Settings of the learner: a new value compiles a new program."""
 
@@ -82,6 +96,7 @@ class RunConfig:
             for item in dataclasses.fields(part)
             if item.name in SETTING_TYPES
         }
+        values |= {k: x.text for k, x in values.items() if isinstance(x, ValueSchedule)}
         values["algorithm"] = algorithm_name(self.learner.row)
         values["variant"] = self.variant or self.task_info.variants[0]
         return json.loads(json.dumps(values, default=float))
@@ -98,7 +113,12 @@ class RunConfig:
             elif given is not None:
                 groups = resolve_groups(given, task.spec(self.variant))
                 config = config.with_settings({name: groups})
-        return config.check()
+        if not config.starts:
+            return config.check()
+        from fp3o.runs.start import check_start
+        from fp3o.runs.start_settings import resolve_start
+
+        return check_start(resolve_start(config).check())
 
     def check(self) -> "RunConfig":
         """Reject settings that cannot work, before anything is compiled or written."""
@@ -122,6 +142,11 @@ class RunConfig:
         return get_task(self.task)
 
     @property
+    def starts(self) -> bool:
+        """Whether some agents start from a saved policy."""
+        return bool(self.start_from or self.start_agents or self.start_critic or self.frozen)
+
+    @property
     def steps_per_iteration(self) -> int:
         """Environment steps per seed in one iteration."""
         return self.learner.num_envs * self.learner.rollout
@@ -130,6 +155,11 @@ class RunConfig:
     def iterations(self) -> int:
         """Number of iterations of the whole run."""
         return -(-self.steps // self.steps_per_iteration)
+
+    @property
+    def title(self) -> str:
+        """Task, algorithm and sharing in one line."""
+        return f"{self.task} · {self.settings['algorithm']} · {self.learner.sharing}"
 
     @property
     def seed_numbers(self) -> range:
@@ -152,3 +182,14 @@ MINIMUM: Mapping[str, int] = {
     "keep_checkpoints": 1,
 }
 """Smallest allowed value of each count."""
+
+
+def free_path(config: RunConfig) -> Path:
+    """The default directory of a run: `runs/task-algorithm-sharing-1`, or the first free number."""
+    settings = config.settings
+    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
+    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
+    number = 1
+    while (path := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return path

@@ -110,7 +110,7 @@ def test_images_by_name(tmp_path: Path) -> None:
     """An image of the right shape is flattened; another shape is an error with both sizes."""
     spec = EnvSpec("test/images", Box((1, 1)), 12, 24, (0, 0), image=(2, 2, 3))
     card = saved_policy("none", 0, "box", tmp_path / "policy").card
-    inputs = TeamInputs(replace(card, spec=spec), (0, 1))
+    inputs = TeamInputs(replace(card, spec=spec), {}, (0, 1))
     image = np.arange(24.0).reshape(2, 2, 2, 3)
     features = inputs.features({"agent_0": image, "agent_1": image})
     assert features.shape == (2, 2, 12) and (features[1, 0] == np.arange(12) + 12).all()

@@ -97,6 +97,7 @@ class SimpleSpeakerListener(ParticleEnv):
     agent_types = (0, 1)
     agents = ("speaker_0", "listener_0")
     has_goal = (False, True)
+    observed = ((), (0,))
     radius = 0.075
 
     def split_action(self, action: Int[Array, "n d"]) -> MovesAndMessages:
