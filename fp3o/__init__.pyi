@@ -23,6 +23,7 @@ from .runs.atomic import RunError
 from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
 from .runs.loop import TrainingLoop, iterate
+from .runs.recording import record
 from .runs.run import Run
 from .runs.run_config import RunConfig
 from .runs.train import resume, train
@@ -86,6 +87,7 @@ __all__ = [
     "linear",
     "make",
     "probe",
+    "record",
     "register_algorithm",
     "register_env",
     "register_metric",

@@ -1,4 +1,4 @@
-"""Commands about trained runs: resume, evaluate, render, report, export."""
+"""Commands about trained runs: resume, evaluate, render, report."""
 
 import json
 import sys
@@ -236,26 +236,3 @@ def report_command(argv: Sequence[str]) -> None:
     with activity("writing the report"):
         path = report(options.runs, options.out)
     print(path)
-
-
-@dataclass
-class ExportOptions:
-    """Options of `export`."""
-
-    run: DirectoryArgument
-    """A run directory or a policy folder."""
-    out: str
-    """Output folder."""
-    which: Which = "best"
-    """The best or the last policy."""
-    policy_seed: int | None = None
-    """Seed whose policy is exported; by default, the one with the best evaluation."""
-
-
-def export_command(argv: Sequence[str]) -> None:
-    """Export a trained policy to a folder that can be loaded anywhere."""
-    options = read_options(ExportOptions, argv, export_command)
-    from fp3o.runs.source import load_policy
-
-    load_policy(options.run, options.which, options.policy_seed).save(options.out)
-    print(options.out)

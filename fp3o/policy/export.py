@@ -16,6 +16,7 @@ from fp3o.learning.config import Config
 from fp3o.learning.optim import PackedParams, ParamLayout
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Setup
+from fp3o.networks.actor import Actor
 from fp3o.networks.conv_layers import default_conv
 from fp3o.networks.layers import EPSILON, normalise
 from fp3o.networks.network import MLPGRUNetwork
@@ -95,6 +96,12 @@ def _shapes(layout: ParamLayout) -> Any:
     return jax.eval_shape(layout.unpack, rows)
 
 
+def make_actor_of(card: Card, weights: Mapping[str, np.ndarray]) -> tuple[Setup, Actor]:
+    """A setup for policies of this card, and its actor with a policy's weights."""
+    setup = Setup(card.spec, config_of(card))
+    return setup, jax.tree.map(jnp.asarray, _stored(card, weights, setup))
+
+
 def parameter_shapes(layout: ParamLayout) -> dict[str, tuple[int, ...]]:
     """Shape of every array of a network, by name."""
     leaves = jax.tree_util.tree_leaves_with_path(_shapes(layout))
@@ -109,8 +116,7 @@ def custom_network(
     Its class is imported. Features `(k, r, f)` and hidden state `(k, r, h)` to outputs and the next
     hidden state.
     """
-    actor = _stored(card, weights, Setup(card.spec, config_of(card)))
-    network = jax.tree.map(jnp.asarray, actor.network)
+    network = make_actor_of(card, weights)[1].network
     chosen = jnp.asarray(agents)
 
     @jax.jit

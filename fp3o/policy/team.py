@@ -77,22 +77,7 @@ class Team:
         random: np.random.Generator | None = None,
         episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose the actions of all agents, each from its own observation.
-
-        Args:
-            obs: `(*batch, n, f)`, shorter observations padded with zeros; or a list (or a dict
-                keyed by agent index) of one array per agent, `(*batch, f_i)`, not padded.
-            hidden_state: what the last step returned, `(*batch, n, h)`; None: an episode starts.
-            action_mask: the available choices, `(*batch, n, a)`; or a list (or dict) of one array
-                per agent with its own choices only. None: all choices.
-            deterministic: take the most likely action (Box: the mean) instead of sampling.
-            random: generator for sampling; None: a fresh one.
-            episode_start: `(*batch)`, true where an episode starts: resets the hidden state.
-
-        Returns:
-            Discrete: integers `(*batch, n, d)`, one per sub-action. Box: floats `(*batch, n, a)`, 0
-            in dimensions an agent does not have. And the hidden state for the next step.
-        """
+        """Padded actions of all agents and the next hidden state; arguments as in `Policy.act`."""
         out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
         generator = None if deterministic else random or np.random.default_rng()
         if std is not None:
@@ -110,7 +95,10 @@ class Team:
         action_mask: Any = None,
         episode_start: Any = None,
     ) -> tuple[Choices | Normal, np.ndarray]:
-        """The distribution `act` samples from, and the next hidden state; arguments as in `act`."""
+        """The distribution `act` samples from, and the next hidden state; arguments as in `act`.
+
+        It always has a row for every agent, padded.
+        """
         out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
         if std is not None:
             return Normal(out, std), after

@@ -75,6 +75,6 @@ def parse_command(line: str) -> None:
         if words[0] == "train":
             patch.setattr(train, "read_train_options", parse_train)
         else:
-            for module in ("bench", "experiment", "inspect", "runs"):
+            for module in ("bench", "experiment", "inspect", "policies", "runs"):
                 patch.setattr(f"fp3o.cli.{module}.read_options", parse_only)
         cli.main(words)

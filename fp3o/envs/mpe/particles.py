@@ -139,6 +139,8 @@ class ParticleEnv(Env):
     obs_sizes: ClassVar[tuple[int, ...]]
     """Length of each agent's observation, before padding."""
     agent_types: ClassVar[tuple[int, ...]]
+    agents: ClassVar[tuple[str, ...]] = ()
+    """Names of the agents, as in the original environments; empty: `agent_0` and so on."""
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
@@ -162,8 +164,24 @@ class ParticleEnv(Env):
             f"mpe/{self.name}{tail}", Discrete(joint if self.rules.joint else self.choices),
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
+            agents=self.agents, obs_sizes=self.obs_sizes, action_names=self.action_names,
             adjacency=self.observed or complete_graph(len(self.agent_types)),
         )  # fmt: skip
+
+    @property
+    def action_names(self) -> tuple[tuple[str, ...], ...]:
+        """Meanings of the choices; unknown where one number is a move and a message."""
+        if self.rules.joint and max(map(len, self.choices)) > 1:
+            return ()
+        rules = self.rules
+        ways = (*rules.forward, *rules.backward)
+        named = dict(zip(ways, ("right", "up", "left", "down"), strict=True))
+        moves = tuple(named.get(move, "stay") for move in range(MOVES))
+        words = tuple(f"say {word}" for word in range(max(map(max, self.choices))))
+        return tuple(
+            tuple(name for size in sizes for name in (moves if size == MOVES else words[:size]))
+            for sizes in self.choices
+        )
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:
         """Draw agents from [-1, 1]², landmarks and goals; agents are at rest and silent."""

@@ -95,6 +95,7 @@ class SimpleSpeakerListener(ParticleEnv):
     choices = ((3,), (MOVES,))
     obs_sizes = (3, 11)
     agent_types = (0, 1)
+    agents = ("speaker_0", "listener_0")
     has_goal = (False, True)
     observed = ((), (0,))
     radius = 0.075
