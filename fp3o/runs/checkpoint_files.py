@@ -41,7 +41,7 @@ class Checkpoint(NamedTuple):
     """Digest of the settings; empty in checkpoints of earlier versions."""
     metrics: str = ""
     """Digest of `metrics.jsonl` up to the cursor; empty in checkpoints of earlier versions."""
-    changes: Mapping[str, Any] = {}  # noqa: RUF012
+    changes: Mapping[str, Any] = {}
     """Hyperparameters that were changed during the run."""
 
 
