@@ -19,6 +19,7 @@ from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
 from .runs.atomic import RunError
+from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
 from .runs.loop import TrainingLoop, iterate
 from .runs.run import Run
@@ -77,6 +78,7 @@ __all__ = [
     "__version__",
     "auto_sharing",
     "check_env",
+    "curriculum",
     "evaluate",
     "iterate",
     "layer_groups",

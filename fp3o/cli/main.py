@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fp3o.cli.bench import bench_command
+from fp3o.cli.curriculum import curriculum_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
 from fp3o.cli.placement import print_error
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "report": report_command,
     "export": export_command,
     "sweep": sweep_command,
+    "curriculum": curriculum_command,
     "list": list_command,
     "check": check_command,
     "doctor": doctor_command,

@@ -12,10 +12,11 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import SCHEDULES
 from fp3o.algorithms.surrogates import SURROGATES
 from fp3o.algorithms.table import FIELDS, read_field
-from fp3o.errors import SettingError, nearest
+from fp3o.errors import EnvError, SettingError, nearest
 from fp3o.learning.config import Config
 from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.networks.actor import STD_PARAM_INIT
+from fp3o.networks.conv_layers import write_conv
 from fp3o.networks.mlp import ACTIVATIONS
 from fp3o.spec import MAX_LAYERS, EnvSpec
 
@@ -76,8 +77,22 @@ def check_config(config: Config, spec: EnvSpec) -> None:
             f"precision={config.precision} is for the built-in network mlp_gru; the network "
             f"{config.network} gets float32"
         )
+    _check_images(config, spec)
     _check_minibatches(config)
     _check_row(config, spec)
+    _check_frozen(config.frozen_agents, spec.num_agents)
+
+
+def _check_frozen(agents: tuple[int, ...], num_agents: int) -> None:
+    for agent in agents:
+        if not 0 <= agent < num_agents:
+            raise SettingError(
+                f"frozen_agents: there is no agent {agent}, only 0 to {num_agents - 1}"
+            )
+    if len({*agents}) < len(agents):
+        raise SettingError(f"frozen_agents names an agent twice: {agents}")
+    if len(agents) == num_agents:
+        raise SettingError(f"frozen_agents has all {num_agents} agents: one at least must learn")
 
 
 def _check_row(config: Config, spec: EnvSpec) -> None:
@@ -151,6 +166,32 @@ def _check_counts(config: Config) -> None:
         raise SettingError(
             f"layers need positive sizes, got hidden {config.hidden}, gru_size {config.gru_size}"
         )
+
+
+def _check_images(config: Config, spec: EnvSpec) -> None:
+    inputs = {"obs": (spec.image, spec.obs_size), "state": (spec.state_image, spec.state_size)}
+    for name, (image, size) in inputs.items():
+        if image and not (min(image) >= 1 and math.prod(image) <= size):
+            raise EnvError(
+                f"{spec.name}: its {name} of {size} numbers cannot begin with an image of "
+                f"{' x '.join(map(str, image))} (height, width, channels)"
+            )
+    layers = config.conv or ()
+    if layers and not (spec.image or spec.state_image):
+        raise SettingError(
+            f"conv {write_conv(layers)} needs observations with images, {spec.name} has none"
+        )
+    if len(layers) + len(config.hidden) > MAX_LAYERS:
+        raise SettingError(
+            f"networks have at most {MAX_LAYERS} convolutions and hidden layers, got "
+            f"{len(layers)} and {len(config.hidden)}"
+        )
+    for layer in layers:
+        if min(layer) < 1 or layer[0] > MAX_UNITS:
+            raise SettingError(
+                f"a convolution has 1 to {MAX_UNITS} channels, and kernel and stride of at least "
+                f"1, got {write_conv((layer,))}"
+            )
 
 
 def check_numbers(owner: Any) -> None:

@@ -16,6 +16,7 @@ import jax
 
 from fp3o.errors import SettingError
 from fp3o.learning.config import Config
+from fp3o.networks.conv_layers import ConvStack
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.network import NETWORKS
 from fp3o.options import check_seeds
@@ -65,7 +66,7 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
     if (actor := num_parameters(spec, learner)[0]) > MAX_PARAMETERS:
         raise SettingError(
             f"the policy would have {actor} parameters, at most {MAX_PARAMETERS} can be saved: "
-            "lower hidden or gru_size"
+            "lower hidden, gru_size or conv"
         )
     parts, available = memory_needed(spec, learner, counts), device_memory()
     name, part = max(parts.items(), key=lambda item: item[1].bytes)
@@ -101,25 +102,33 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
         ),
     }
     size = FLOAT_BYTES * counts.seeds
-    return {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    parts = {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    built_in = learner.network in NETWORKS
+    patches = learner.conv_stacks(spec)["actor"].largest_patches if built_in else 0
+    # Not multiplied by the seeds, which may be computed one after another.
+    parts["the convolutions of a rollout"] = Part(
+        FLOAT_BYTES * samples * team * patches, "num_envs, rollout or the kernels of conv"
+    )
+    return parts
 
 
 def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
     """Weights of the matrices of actor and critic of one seed; 0 for a custom network."""
     if learner.network not in NETWORKS:
         return 0, 0
-    layers = len(learner.hidden) + bool(learner.gru_size) + 1
-    actor = _groups(spec, learner.sharing, layers)
+    stacks, dense = learner.conv_stacks(spec), len(learner.hidden) + bool(learner.gru_size) + 1
+    layers = {role: dense + len(stack.layers) for role, stack in stacks.items()}
+    actor = _groups(spec, learner.sharing, layers["actor"])
     critic = (
-        default_critic_sharing(actor, layers)
+        default_critic_sharing(actor, layers["critic"])
         if learner.critic_sharing is None
-        else _groups(spec, learner.critic_sharing, layers)
+        else _groups(spec, learner.critic_sharing, layers["critic"])
     )
     ids = spec.num_agents if learner.agent_id else 0
     outputs = num_outputs(spec.actions)
     return (
-        _weights(learner, spec.obs_size + ids, outputs, actor),
-        _weights(learner, _critic_input(spec, learner) + ids, 1, critic),
+        _weights(learner, stacks["actor"], (spec.obs_size + ids, outputs), actor),
+        _weights(learner, stacks["critic"], (_critic_input(spec, learner) + ids, 1), critic),
     )
 
 
@@ -149,10 +158,11 @@ def container_memory(
     return min((int(text) for text in texts if text.isdigit()), default=sys.maxsize)
 
 
-def _weights(learner: Config, num_in: int, num_out: int, sharing: Sharing) -> int:
-    sizes: Sequence[int] = (num_in, *learner.hidden)
+def _weights(learner: Config, stack: ConvStack, ends: tuple[int, int], sharing: Sharing) -> int:
+    num_in, num_out = ends
+    sizes: Sequence[int] = (stack.num_features(num_in), *learner.hidden)
     last = learner.gru_size or sizes[-1]
-    layers = [before * after for before, after in pairwise(sizes)]
+    layers = [before * after for before, after in (*stack.matrices, *pairwise(sizes))]
     if learner.gru_size:
         layers.append(3 * learner.gru_size * (sizes[-1] + learner.gru_size))
     layers.append(last * num_out)

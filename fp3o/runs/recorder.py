@@ -22,6 +22,11 @@ class NoRecorder:
     has_results = False
     """Whether the final evaluation is stored."""
 
+    @property
+    def sources(self) -> Sequence[Mapping[str, Any]]:
+        """The saved policies from which agents start, as recorded when the run was created."""
+        return ()
+
     def newest(self) -> Checkpoint | None:
         """The newest intact checkpoint; None if there is none."""
         return None
@@ -78,6 +83,11 @@ class RunRecorder(NoRecorder):
     def has_results(self) -> bool:
         """Whether the final evaluation is stored."""
         return (self.directory.path / "results.json").exists()
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, Any]]:
+        """The saved policies from which agents start, as recorded when the run was created."""
+        return self.directory.read_json("config.json").get("sources", ())
 
     def newest(self) -> Checkpoint | None:
         """The newest intact checkpoint; None if there is none."""

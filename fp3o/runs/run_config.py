@@ -52,6 +52,18 @@ class RunConfig:
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
     """Number of checkpoints to keep."""
+    start_from: str | None = None
+    """Policy folder or run directory whose policy the agents start from; of a run, the best one of
+    all seeds. None: random weights."""
+    start_agents: str | None = None
+    """Agent of that policy from which each agent starts, by index or name, as in 0,0,1; by default,
+    the one of the same name or index."""
+    start_critic: bool = False
+    """Also start from the critic and the value normaliser in the run's newest checkpoint, with the
+    last policy in place of the best one."""
+    frozen: tuple[str, ...] = ()
+    """Agents that play with the policy of another folder or run and are never updated, as in
+    1,2=runs/partner; 1=runs/partner:agents=0 names the agent of that policy."""
     learner: Config = field(default_factory=Config)
     """Settings of the learner: a new value compiles a new program."""
 
@@ -101,7 +113,12 @@ class RunConfig:
             elif given is not None:
                 groups = resolve_groups(given, task.spec(self.variant))
                 config = config.with_settings({name: groups})
-        return config.check()
+        if not config.starts:
+            return config.check()
+        from fp3o.runs.start import check_start
+        from fp3o.runs.start_settings import resolve_start
+
+        return check_start(resolve_start(config).check())
 
     def check(self) -> "RunConfig":
         """Reject settings that cannot work, before anything is compiled or written."""
@@ -123,6 +140,11 @@ class RunConfig:
     def task_info(self) -> Task:
         """The registered task."""
         return get_task(self.task)
+
+    @property
+    def starts(self) -> bool:
+        """Whether some agents start from a saved policy."""
+        return bool(self.start_from or self.start_agents or self.start_critic or self.frozen)
 
     @property
     def steps_per_iteration(self) -> int:

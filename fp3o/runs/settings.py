@@ -4,7 +4,7 @@ import dataclasses
 import json
 import tomllib
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,21 @@ from typing import Any
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError, printable
 from fp3o.learning.value_schedules import ValueSchedule, read_schedule
+from fp3o.networks.conv_layers import parse_conv
 from fp3o.options import show, to_type
+from fp3o.runs.agent_lists import read_agents, read_frozen, read_place
 from fp3o.sharing.schemes import SharingSpec, parse_sharing
 from fp3o.types import Scalar
 
 SHARING_TYPES = (SharingSpec, SharingSpec | None)
 """Types of the fields that hold a sharing."""
 
+READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "start_from": read_place,
+    "start_agents": read_agents,
+    "frozen": read_frozen,
+}
+"""Settings with several forms, and the functions that make one of them."""
 SCALAR_TYPES = (Scalar, Scalar | None)
 """Types of the hyperparameters, which may be schedules."""
 
@@ -41,10 +49,14 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
     if hint in SHARING_TYPES:
         optional = value is None and hint is not SharingSpec
         return None if optional else parse_sharing(value, name)
+    if name in READERS:
+        return READERS[name](name, value)
     if hint in SCALAR_TYPES and isinstance(value, str):
         return read_schedule(name, value)
     if isinstance(value, ValueSchedule) and hint in SCALAR_TYPES:
         return value
+    if name == "conv":
+        return parse_conv(value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
     if name == "network" and isinstance(value, type):

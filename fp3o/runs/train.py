@@ -19,6 +19,7 @@ from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig, free_path
 from fp3o.runs.settings import read_settings
+from fp3o.runs.start import source_records
 from fp3o.runs.trainer import Trainer
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.runs.turn import TrainingStep
@@ -160,7 +161,8 @@ def start_loop(
         directory.create()
         writing.enter_context(directory.writing())
         agents = config.task_info.spec(config.variant).num_agents
-        directory.write_json("config.json", provenance_record(config.settings, agents))
+        record = provenance_record(config.settings, agents) | source_records(config)
+        directory.write_json("config.json", record)
         return {}
 
     with ExitStack() as writing:

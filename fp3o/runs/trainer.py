@@ -22,6 +22,7 @@ from fp3o.runs.results import final_evaluation
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import require_finite
 from fp3o.runs.signals import stop_signals
+from fp3o.runs.start import started
 from fp3o.runs.turn import TrainingStep
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.mesh import Devices
@@ -228,6 +229,10 @@ class Trainer:
             self.checkpoint = TrainCheckpoint(self.program.place(state), best)
             self.iteration, cursor, self._is_new = stored.iteration, stored.cursor, False
             self.hyperparameters.change(stored.changes)
+        elif self.config.starts:
+            state = started(self.config, self.program, self.checkpoint.state, self._files.sources)
+            best = BestPolicies.initial(self.program.fetch(state.learner.actor), self.config.seeds)
+            self.checkpoint = TrainCheckpoint(state, best)
         self._failures.restore(self._files.rewind(cursor))
 
     def save(self) -> None:

@@ -15,6 +15,7 @@ from fp3o.envs.vectorise import SeedBatchedEnv
 from fp3o.errors import SettingError
 from fp3o.learning.batch import make_batch
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.obs_moments import update_obs_norms
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
@@ -66,6 +67,8 @@ def update_learner(
         setup, hparams, learner, trajectory, rollout.critic_hidden
     )
     learner, update_metrics = policy_iteration(setup, hparams, learner, data, key)
+    if setup.config.obs_norm:
+        learner = update_obs_norms(setup, learner, trajectory)
     numbers = {"advantage": data.batch.advantage, "target": data.batch.target}
     numbers["log_prob"] = update_metrics.pop("largest_log_ratio")
     metrics = (

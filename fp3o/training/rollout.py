@@ -87,7 +87,7 @@ def choose_actions(
 ) -> Decision:
     """Actions of all agents from their observations; without noise, the most likely ones."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    features = swap(setup.inputs(inputs.obs))
+    features = swap(setup.inputs(inputs.obs, "actor", actor.obs_norm))
     action_mask = swap(inputs.action_mask & setup.spec.actions.mask)
     starts = jnp.broadcast_to(inputs.episode_start, features.shape[:2])
     policy, hidden_states = actor(features, action_mask, swap(inputs.hidden_state), starts)

@@ -19,7 +19,7 @@ BUILT_IN = ("mamujoco", "matrix", "mpe", "probe", "smac")
 """Families whose environments are the same whenever they are made."""
 NOT_COMPILED = (
     "steps", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every", "save_every",
-    "keep_checkpoints",
+    "keep_checkpoints", "start_from", "start_agents", "start_critic", "frozen",
 )  # fmt: skip
 """Settings of a run that are no part of its program."""
 

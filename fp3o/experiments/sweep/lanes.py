@@ -26,6 +26,7 @@ from fp3o.runs.evaluation import (
 )
 from fp3o.runs.programs import make_training_envs
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.start import Start, read_start
 from fp3o.training.divergence import refuse_divergence
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.faults import refuse_fault
@@ -186,17 +187,28 @@ class Lanes:
 
     @cached_property
     def _fresh(self) -> TrainState:
-        return self.program.init(self._seeds)
+        return self._started(self.program.init(self._seeds))
 
     @cached_property
     def _fresh_learner(self) -> Any:
         learners = [self.program.setup.init(seed) for seed in self._seeds]
-        return jax.tree.map(lambda *x: jnp.stack(x), *learners)
+        fresh = jax.tree.map(lambda *x: jnp.stack(x), *learners)
+        return self._start.learners(fresh) if self._start else fresh
+
+    @cached_property
+    def _start(self) -> Start | None:
+        """The saved policies from which every trial starts; None: there are none."""
+        return read_start(self.config) if self.config.starts else None
+
+    def _started(self, state: TrainState) -> TrainState:
+        if self._start is None:
+            return state
+        return state._replace(learner=self._start.learners(state.learner))
 
     def _initial_state(self) -> TrainState:
         size = len(self.slots)
         if self.program.on_host:
-            return self.program.init([*self._seeds] * size)
+            return self._started(self.program.init([*self._seeds] * size))
         return jax.tree.map(lambda x: jnp.concatenate([x] * size), self._fresh)
 
     def _current_hparams(self) -> list[Hyperparameters]:
