@@ -1,6 +1,8 @@
 """`iterate`: a run as a loop in the caller's hands, one iteration per turn."""
 
-from collections.abc import Iterator, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,31 @@ def _resumed(
     prepare_resume(path, chosen["restart"], chosen["trust"], display)
     steps = continue_loop(path, display, loggers, chosen["steps"], placement=placement)
     return TrainingLoop(steps, path, chosen["trust"])
+
+
+class SignalSwap:
+    """The signal handlers of a generator, in effect only while it runs.
+
+    What its caller does between two steps is stopped by Ctrl-C as always.
+    """
+
+    def __init__(self) -> None:
+        self._inside: Mapping[int, Any] = {}
+        self._outside: Mapping[int, Any] = {}
+
+    def __enter__(self) -> None:
+        self._outside = self._swap(self._inside)
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = self._swap(self._outside)
+
+    def _swap(self, handlers: Mapping[int, Any]) -> Mapping[int, Any]:
+        """Install handlers; returns those before."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before: Mapping[int, Any] = {number: signal.getsignal(number) for number in numbers}
+        for number, handler in handlers.items():
+            if handler is not None:  # not installed by Python
+                signal.signal(number, handler)
+        return before

@@ -69,9 +69,7 @@ def test_an_unfinished_run(run: fp3o.Run, tmp_path: Path, monkeypatch: pytest.Mo
     real = trainer.Trainer._iterate
     stop: list[int] = []
     monkeypatch.setattr(trainer, "stop_signals", lambda _: _Signals(stop))
-    monkeypatch.setattr(
-        trainer.Trainer, "_iterate", lambda self, t: stop.append(1) or real(self, t)
-    )
+    monkeypatch.setattr(trainer.Trainer, "_iterate", lambda self: stop.append(1) or real(self))
     part = fp3o.train(config=run.config, out=tmp_path / "part", progress="quiet", loggers=())
     assert not part.finished and "20 of 40" in repr(part) and part.step == 20
     assert part.settings == run.settings
