@@ -22,15 +22,6 @@ def require_fit(card: Card, setup: Setup, agents: Mapping[int, int], owner: str)
 
     `agents` maps the agents of the setup to those of the policy.
     """
-    ours = card_of(setup)
-    for name in (x.name for x in fields(Card) if x.name not in NOT_COMPARED):
-        theirs, own = (_setting(name, getattr(x, name)) for x in (card, ours))
-        if theirs != own:
-            setting = SETTINGS.get(name, name)
-            raise SettingError(
-                f"{owner} has a network with {setting}={theirs}, this run {setting}={own}: set "
-                f"{setting}={theirs}"
-            )
     if card.spec.obs_size != setup.spec.obs_size:
         raise SettingError(
             f"{owner} was trained with observations of size {card.spec.obs_size}, those of "
@@ -41,6 +32,15 @@ def require_fit(card: Card, setup: Setup, agents: Mapping[int, int], owner: str)
             raise SettingError(
                 f"agent {old} of {owner} has the actions {theirs}, agent {new} of "
                 f"{setup.spec.name} has {own}: only equal actions fit"
+            )
+    ours = card_of(setup)
+    for name in (x.name for x in fields(Card) if x.name not in NOT_COMPARED):
+        theirs, own = (_setting(name, getattr(x, name)) for x in (card, ours))
+        if theirs != own:
+            setting = SETTINGS.get(name, name)
+            raise SettingError(
+                f"{owner} has a network with {setting}={theirs}, this run {setting}={own}: set "
+                f"{setting}={theirs}"
             )
 
 

@@ -111,20 +111,19 @@ def _read_stages(
         return _checked_stages(stages), out
     path = Path(stages)
     if path.is_dir():
-        out = path if out is None else out
-        path = path / CURRICULUM_FILE
-    shared = read_settings(path)
-    found = [
-        {**{k: x for k, x in shared.items() if k not in ("stages", "format")}, **stage}
-        for stage in _checked_stages(shared.get("stages"))
-    ]
+        shared = {"stages": RunDirectory(path).read_json(CURRICULUM_FILE).get("stages")}
+        folder = path
+    else:
+        shared, folder = read_settings(path), Path("runs") / path.stem
+    listed = _checked_stages(shared.pop("stages", None))
+    found = [{**shared, **stage} for stage in listed]
     for stage in found:
         require_trust_in_settings(stage, trust, path)
-    return found, Path("runs") / path.stem if out is None else out
+    return found, folder if out is None else out
 
 
 def _checked_stages(stages: Any) -> list[dict[str, Any]]:
-    if not isinstance(stages, Sequence) or not stages:
+    if not isinstance(stages, list | tuple) or not stages:
         raise SettingError(f"a curriculum needs a list of stages, got {show(stages)}")
     for stage in stages:
         if not isinstance(stage, Mapping):

@@ -132,7 +132,7 @@ def started(
 
     They have to be those that were recorded. The first of several processes reads them for all.
     """
-    fresh, result = program.fetch(state.learner), []
+    fresh, result = jax.tree.map(jnp.asarray, program.fetch(state.learner)), []
 
     def read() -> dict[str, Any]:
         start = read_start(config)
