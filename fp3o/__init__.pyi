@@ -13,6 +13,7 @@ from .experiments.sweep.launch import sweep
 from .experiments.sweep.result import SweepResult
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
+from .learning.value_schedules import ValueSchedule
 from .networks.layers import linear
 from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
@@ -20,9 +21,11 @@ from .reports import report
 from .runs.atomic import RunError
 from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
+from .runs.loop import TrainingLoop, iterate
 from .runs.run import Run
 from .runs.run_config import RunConfig
 from .runs.train import resume, train
+from .runs.turn import TrainingStep
 from .runs.video import render
 from .sharing.auto import auto_sharing
 from .sharing.schemes import SHARINGS, layer_groups, register_sharing
@@ -65,7 +68,10 @@ __all__ = [
     "SweepResult",
     "TimeStep",
     "TrainState",
+    "TrainingLoop",
+    "TrainingStep",
     "UserError",
+    "ValueSchedule",
     "VecEnv",
     "VmapEnv",
     "WorkerPoolError",
@@ -74,6 +80,7 @@ __all__ = [
     "check_env",
     "curriculum",
     "evaluate",
+    "iterate",
     "layer_groups",
     "linear",
     "make",

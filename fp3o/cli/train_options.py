@@ -9,8 +9,10 @@ import tyro
 from fp3o.cli.options import Constructors, constructor
 from fp3o.cli.placement import PlacementOptions
 from fp3o.envs.registry import DEFAULT_TASK
+from fp3o.learning.value_schedules import ValueSchedule
+from fp3o.networks.conv_layers import parse_conv, write_conv
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
-from fp3o.runs.settings import SHARING_TYPES
+from fp3o.runs.settings import SCALAR_TYPES, SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
 
 StartArgument = Annotated[
@@ -82,17 +84,26 @@ class TrainOptions:
 def setting_constructors() -> Constructors:
     """Parsers of the setting types that tyro does not know."""
     sharing = constructor("SHARING", _optional(parse_sharing), _sharing_text)
-    number = constructor("FLOAT", _optional(float))
+    number = constructor("FLOAT", _optional(_scalar), _scalar_text)
     return {
         **dict.fromkeys(SHARING_TYPES, sharing),
         SETTING_TYPES["algorithm"]: constructor("ALGORITHM", str),
-        SETTING_TYPES["actor_lr"]: number,
-        SETTING_TYPES["value_clip"]: number,
+        **dict.fromkeys(SCALAR_TYPES, number),
+        SETTING_TYPES["conv"]: constructor("CONV", parse_conv, write_conv),
     }
 
 
 def _optional(read: Any) -> Any:
     return lambda text: None if text == "None" else read(text)
+
+
+def _scalar(text: str) -> float:
+    """A number, or a schedule."""
+    return ValueSchedule(text) if ":" in text else float(text)
+
+
+def _scalar_text(value: Any) -> str:
+    return value.text if isinstance(value, ValueSchedule) else str(value)
 
 
 def _sharing_text(value: Any) -> str:

@@ -5,6 +5,7 @@ between seeds without recompiling. A new value in `Config` compiles a new progra
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,13 +17,18 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
 from fp3o.algorithms.table import parse_algorithm
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.value_schedules import ValueSchedule
+from fp3o.networks.conv_layers import ConvSpec, ConvStack, conv_stack
 from fp3o.sharing.schemes import SharingSpec
 from fp3o.spec import EnvSpec
 from fp3o.types import Scalar
 
 
 class Hyperparameters(eqx.Module):
-    """Scalars of the compiled program, which may differ between seeds."""
+    """Scalars of the compiled program, which may differ between seeds.
+
+    Each may be a `ValueSchedule`; `at` gives its value.
+    """
 
     actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
@@ -43,6 +49,10 @@ class Hyperparameters(eqx.Module):
     """Maximum gradient norm, per set of agents connected by shared parameters."""
     huber_delta: Scalar = 10.0
     """Huber threshold: error, in normalised units, above which the value loss is linear."""
+
+    def at(self, progress: float) -> "Hyperparameters":
+        """The values after a share of training: those of schedules change."""
+        return jax.tree.map(lambda x: x.at(progress) if isinstance(x, ValueSchedule) else x, self)
 
     def as_arrays(self) -> "Hyperparameters":
         """The same values as arrays, to be traced or stacked over seeds."""
@@ -84,6 +94,12 @@ class Config:
     network: str = "mlp_gru"
     """Network of actor and critic: mlp_gru, or a custom class by import path,
     my_module:MyNetwork."""
+    critic: str | None = None
+    """Network of the critic: attention (over the living agents), graph (messages between
+    neighbours), mlp_gru, or a custom class by import path; None: the same as network."""
+    conv: ConvSpec | None = None
+    """Convolutions of image observations, before the hidden layers: channels x kernel x stride,
+    such as 16x3x1,32x3x2; flatten: none; None: chosen by the size of the image."""
     hidden: tuple[int, ...] = (64, 64)
     """Sizes of the hidden layers."""
     gru_size: int = 0
@@ -91,7 +107,7 @@ class Config:
     activation: str = "relu"
     """Activation function: relu or tanh."""
     layer_norm: bool = True
-    """Apply LayerNorm before every layer, including the first."""
+    """Apply LayerNorm before every layer, including the first; not before convolutions."""
     output_gain: float = 0.01
     """Initialisation gain of the policy's output layer."""
     std_param: str = "sigmoid"
@@ -103,6 +119,9 @@ class Config:
     and saved policies are in float32."""
     agent_id: bool = True
     """Append the agent's one-hot index to the inputs of actor and critic."""
+    obs_norm: bool = False
+    """Normalise observations and states by their running mean and standard deviation, per agent
+    type; images that are convolved stay as they are."""
 
     time_limit: Literal["bootstrap", "terminate"] = "bootstrap"
     """At a time limit: bootstrap from the value of the last observation, or treat it as a
@@ -130,6 +149,12 @@ class Config:
     def stage_facts(self, spec: EnvSpec) -> StageFacts:
         """Static properties of the algorithm's stages for this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
+
+    def conv_stacks(self, spec: EnvSpec) -> Mapping[str, ConvStack]:
+        """Convolutions of the actor and of the critic, whose inputs may begin with an image."""
+        central = self.row.critic_input == "state"
+        images = {"actor": spec.image, "critic": spec.state_image if central else spec.image}
+        return {role: conv_stack(self.conv, image) for role, image in images.items()}
 
     def replace(self, **changes: object) -> "Config":
         """Copy with these settings changed; hyperparameters can be given by name as well."""

@@ -12,7 +12,7 @@ neither another pass over the batch nor the gradient of the network's input.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -64,6 +64,8 @@ class Grouped(eqx.Module):
     """Arrays with a leading group axis, and the map from agent to group."""
 
     groups: eqx.AbstractVar[Groups]
+    trained: ClassVar[bool] = True
+    """Whether gradients change the arrays."""
 
     def of(self, array: Float[Array, " g *p"], agents: Agents) -> Float[Array, " _ *p"]:
         """Parameters of these agents; a leading axis of size 1 where all agents share them."""

@@ -16,6 +16,7 @@ from fp3o.learning.config import Config
 from fp3o.learning.optim import PackedParams, ParamLayout
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Setup
+from fp3o.networks.conv_layers import default_conv
 from fp3o.networks.layers import EPSILON, normalise
 from fp3o.networks.network import MLPGRUNetwork
 from fp3o.policy import Card, Policy, PolicyError
@@ -37,14 +38,21 @@ def write_policy(
     not finite, without changing the folder; errors of the disk are passed on to the run that
     writes it.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(unpack_params(setup.actor_layout, actor))
-    weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
-    policy = Policy(card_of(setup, provenance, norm), weights)
+    policy = make_policy(setup, actor, provenance, norm)
     target = Path(folder).resolve()
     if parents:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_folder(policy.card, policy.weights, target)
     return policy
+
+
+def make_policy(
+    setup: Setup, actor: PackedParams, provenance: Mapping[str, Any], norm: ValueNorm | None = None
+) -> Policy:
+    """The actor of one seed as a policy, which is not saved."""
+    leaves = jax.tree_util.tree_leaves_with_path(unpack_params(setup.actor_layout, actor))
+    weights = {array_name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    return Policy(card_of(setup, provenance, norm), weights)
 
 
 def read_actor(policy: Policy, setup: Setup) -> PackedParams:
@@ -57,9 +65,14 @@ def read_actor(policy: Policy, setup: Setup) -> PackedParams:
 
 def config_of(card: Card) -> Config:
     """Settings with which a policy of this card can be evaluated; not those of its training."""
-    names = ("sharing", "hidden", "gru_size", "std_param", "activation", "agent_id", "layer_norm")
+    names = (
+        "sharing", "hidden", "gru_size", "std_param", "activation", "agent_id", "layer_norm",
+        "obs_norm", "frozen_agents",
+    )  # fmt: skip
     network = {name: getattr(card, name) for name in names}
     network["network"] = card.network_class or "mlp_gru"
+    # The critic's image may need other convolutions than the actor's.
+    network["conv"] = None if card.conv == default_conv(card.spec.image) else card.conv
     return Config(num_envs=1, rollout=1, sequence_length=1, **network)
 
 
@@ -150,13 +163,18 @@ def card_of(
         provenance=provenance or {},
         network_class=network_class,
         arrays=arrays,
+        conv=setup.network_spec("actor").trunk.conv.layers,
+        obs_norm=config.obs_norm,
+        frozen_agents=tuple(config.frozen_agents),
     )
 
 
 def _structure(card: Card) -> dict[str, Any]:
     """The properties that must be equal for two policies to have compatible weights."""
-    names = {field.name for field in fields(Card)} - {"spec", "value", "provenance"}
+    names = {x.name for x in fields(Card)} - {"spec", "value", "provenance", "frozen_agents"}
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
+    facts["frozen_agents"] = card.frozen_agents if card.obs_norm else ()
+    facts["image"] = card.spec.image if card.conv else None
     return facts | {name: getattr(card, name) for name in sorted(names)}
 
 

@@ -1,23 +1,29 @@
 """Inputs of a policy: observations, action masks and hidden states, checked and padded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fp3o.errors import SettingError
+from fp3o.networks.numpy_network import OBS_LIMIT, obs_scale
 from fp3o.policy.card import Card
+from fp3o.sharing.maps import obs_groups
 
 
 class TeamInputs:
     """Validates and pads the inputs of some agents of a policy."""
 
-    def __init__(self, card: Card, agents: Sequence[int]):
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
         ids = np.eye(card.spec.num_agents, dtype=np.float32)[list(agents)]
         self._ids = ids if card.agent_id else ids[:, :0]
         self._size, self._gru_size = card.spec.obs_size, card.gru_size
         self._mask = card.spec.actions.mask[list(agents)]
-        self._count = len(agents)
+        self._count, self._moments = len(agents), None
+        if card.obs_norm:
+            group = [obs_groups(card.spec, card.frozen_agents)[agent] for agent in agents]
+            mean, std = (weights[f"obs_norm.{name}"][group] for name in ("mean", "std"))
+            self._moments = mean, obs_scale(mean, std)
 
     def features(self, obs: Any) -> np.ndarray:
         """Observations followed by the agents' one-hot ids, `(*batch, k, f)`."""
@@ -42,6 +48,10 @@ class TeamInputs:
         else:
             for j, part in enumerate(parts):
                 x[..., j, : part.shape[-1]] = part
+        if self._moments is not None:
+            mean, scale = self._moments
+            part = x[..., size - mean.shape[-1] : size]
+            np.clip((part - mean) * scale, -OBS_LIMIT, OBS_LIMIT, out=part)
         return x
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:

@@ -46,7 +46,7 @@ class Team:
     ):
         self.card, self.trusted = card, trusted
         self._agents, self._weights = tuple(agents), weights
-        self._inputs = TeamInputs(card, agents)
+        self._inputs = TeamInputs(card, weights, agents)
         if card.network_class is None:
             self._network = NumPyNetwork(card, weights, agents)
         self._std, self._widths = None, ()

@@ -30,7 +30,7 @@ from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
 
-LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
+LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING, IN_LOOP = range(2, 8)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 

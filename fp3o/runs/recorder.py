@@ -47,8 +47,10 @@ class NoRecorder:
     def write_time(self, step: int, seconds: float) -> None:
         """Record the seconds since the process started."""
 
-    def save_checkpoint(self, iteration: int, checkpoint: TrainCheckpoint) -> None:
-        """Write a checkpoint."""
+    def save_checkpoint(
+        self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]
+    ) -> None:
+        """Write a checkpoint, with the hyperparameters that were changed."""
 
     def save_policies(self, step: int, checkpoint: TrainCheckpoint) -> None:
         """Write the current policies."""
@@ -58,6 +60,9 @@ class NoRecorder:
 
     def note_resumption(self, step: int) -> None:
         """Record in config.json the machine, versions and length with which the run continues."""
+
+    def shorten(self, steps: int) -> None:
+        """Record in config.json that training was stopped after these steps, as its length."""
 
     def close(self) -> None:
         """Close the loggers."""
@@ -109,10 +114,12 @@ class RunRecorder(NoRecorder):
         """Record the seconds since the process started."""
         self.directory.append("timing.jsonl", [{"step": step, "seconds": seconds}])
 
-    def save_checkpoint(self, iteration: int, checkpoint: TrainCheckpoint) -> None:
-        """Write a checkpoint."""
+    def save_checkpoint(
+        self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]
+    ) -> None:
+        """Write a checkpoint, with the hyperparameters that were changed."""
         arrays, log = to_arrays(checkpoint), self._log
-        stored = Checkpoint(iteration, log.cursor, arrays, self._settings, log.digest)
+        stored = Checkpoint(iteration, log.cursor, arrays, self._settings, log.digest, changes)
         self.directory.save(stored, self.config.keep_checkpoints)
 
     def save_policies(self, step: int, checkpoint: TrainCheckpoint) -> None:
@@ -132,9 +139,17 @@ class RunRecorder(NoRecorder):
         now = provenance_record(self.config.settings, record["agents"])
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": step, **here}]
+        self._write_length({**record, "resumed": resumed}, now["settings"][LENGTH])
+
+    def shorten(self, steps: int) -> None:
+        """Record in config.json that training was stopped after these steps, as its length."""
+        record = self.directory.read_json("config.json")
+        stopped = {"step": steps, "planned": record["settings"][LENGTH]}
+        self._write_length({**record, "stopped": stopped}, steps)
+
+    def _write_length(self, record: Mapping[str, Any], steps: int) -> None:
         # Only the length changes: the checkpoints were written with the other settings as they are.
-        settings = {**record["settings"], LENGTH: now["settings"][LENGTH]}
-        content = {**record, "settings": settings, "resumed": resumed}
+        content = {**record, "settings": {**record["settings"], LENGTH: steps}}
         self.directory.write_json("config.json", content)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.table import algorithm_name
@@ -17,6 +18,7 @@ from fp3o.envs.task import Task
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.options import check_seeds, show, to_type
 from fp3o.runs.limits import RunCounts, check_limits
 from fp3o.runs.settings import coerce, setting_types
@@ -94,6 +96,7 @@ class RunConfig:
             for item in dataclasses.fields(part)
             if item.name in SETTING_TYPES
         }
+        values |= {k: x.text for k, x in values.items() if isinstance(x, ValueSchedule)}
         values["algorithm"] = algorithm_name(self.learner.row)
         values["variant"] = self.variant or self.task_info.variants[0]
         return json.loads(json.dumps(values, default=float))
@@ -154,6 +157,11 @@ class RunConfig:
         return -(-self.steps // self.steps_per_iteration)
 
     @property
+    def title(self) -> str:
+        """Task, algorithm and sharing in one line."""
+        return f"{self.task} · {self.settings['algorithm']} · {self.learner.sharing}"
+
+    @property
     def seed_numbers(self) -> range:
         """All seeds of the run."""
         return range(self.seed, self.seed + self.seeds)
@@ -174,3 +182,14 @@ MINIMUM: Mapping[str, int] = {
     "keep_checkpoints": 1,
 }
 """Smallest allowed value of each count."""
+
+
+def free_path(config: RunConfig) -> Path:
+    """The default directory of a run: `runs/task-algorithm-sharing-1`, or the first free number."""
+    settings = config.settings
+    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
+    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
+    number = 1
+    while (path := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return path

@@ -1,6 +1,6 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +14,20 @@ from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
 from fp3o.runs.provenance import provenance_record
-from fp3o.runs.restart import set_aside
+from fp3o.runs.restart import prepare_resume
 from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig
+from fp3o.runs.run_config import RunConfig, free_path
 from fp3o.runs.settings import read_settings
 from fp3o.runs.start import source_records
 from fp3o.runs.trainer import Trainer
-from fp3o.runs.trust import require_trust_in_run, require_trust_in_settings
+from fp3o.runs.trust import require_trust_in_settings
+from fp3o.runs.turn import TrainingStep
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.mesh import Devices
+
+Loop = Generator[TrainingStep, None, Run | None]
+"""The steps of a run, and the run at the end."""
 
 
 def train(
@@ -53,14 +57,21 @@ def train(
             seeds and the `blocks` of environments; and `players=4`, the number of other processes
             that play the `blocks` of environments on the host.
     """
+    resolved, placement = new_run(task, config, preset, overrides)
+    options = make_display(progress), loggers
+    return _run_of_leader(start_run(resolved, out, *options, placement=placement), out)
+
+
+def new_run(
+    task: Any, config: RunConfig | str | Path | None, preset: str | None, overrides: dict[str, Any]
+) -> tuple[RunConfig, Placement]:
+    """The settings and the placement that the arguments of `train` mean, checked."""
     disable_async_dispatch()  # before anything uses the CPU
     placement = Placement.take(overrides)
     trust = overrides.pop("trust", False)
     if not (task is None or isinstance(task, str)):
         task = register_env(task).name
-    resolved = make_config(task, config, preset, trust).with_settings(overrides).resolve()
-    options = make_display(progress), loggers
-    return _run_of_leader(start_run(resolved, out, *options, placement=placement), out)
+    return make_config(task, config, preset, trust).with_settings(overrides).resolve(), placement
 
 
 def resume(
@@ -90,18 +101,6 @@ def resume(
     return replace(_run_of_leader(run, path), trust=trust)
 
 
-def prepare_resume(path: str | Path, restart: bool, trust: bool, display: Display) -> None:
-    """Refuse to import code that is not trusted; put the old files aside if it starts over."""
-
-    def prepare() -> dict[str, Any]:
-        require_trust_in_run(path, trust)
-        if restart:
-            set_aside(RunDirectory(path), display)
-        return {}
-
-    from_leader(prepare)
-
-
 def make_config(
     task: str | None = None,
     config: RunConfig | str | Path | None = None,
@@ -124,17 +123,35 @@ def make_config(
     return base.with_settings({**filed, "task": base.task})
 
 
-def start_run(
+def start_run(*arguments: Any, **options: Any) -> Run | None:
+    """Train a new run to its end; arguments as those of `start_loop`."""
+    return _exhaust(start_loop(*arguments, **options))
+
+
+def continue_run(*arguments: Any, **options: Any) -> Run | None:
+    """Train a run to its end from its latest checkpoint; arguments as those of `continue_loop`."""
+    return _exhaust(continue_loop(*arguments, **options))
+
+
+def _exhaust(loop: Loop) -> Run | None:
+    while True:
+        try:
+            next(loop)
+        except StopIteration as end:
+            return end.value
+
+
+def start_loop(
     config: RunConfig,
     out: str | Path | None,
     display: Display,
     loggers: Sequence[str],
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
-) -> Run | None:
-    """Start a run in a new directory, train it, and write its report.
+) -> Loop:
+    """Start a run in a new directory, train it step by step, and write its report.
 
-    None in a process that trains along with the one that has the files.
+    The run at the end is None in a process that trains along with the one that has the files.
     """
     check_loggers(loggers)
     devices = placement.choose(config)
@@ -151,23 +168,23 @@ def start_run(
     with ExitStack() as writing:
         from_leader(create)
         if not is_leader():
-            return _follow(config, devices)
+            return (yield from _follow(config, devices))
         for line in placement.explain(config):
             display.say(line)
         trainer = Trainer(config, directory, display, loggers, devices, placement.players)
-        run = _finish(trainer, with_report)
+        run = yield from _finish(trainer, with_report)
         return replace(run, trust=True)  # the caller named everything in it
 
 
-def continue_run(
+def continue_loop(
     path: str | Path,
     display: Display,
     loggers: Sequence[str],
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
-) -> Run | None:
-    """Continue a run from its latest checkpoint, and write its report; None as in `start_run`."""
+) -> Loop:
+    """Continue a run from its latest checkpoint, and write its report; as `start_loop`."""
     disable_async_dispatch()  # before anything uses the CPU
     check_loggers(loggers)
     directory = RunDirectory(path)
@@ -185,7 +202,7 @@ def continue_run(
         config, done = RunConfig().with_settings(found["settings"]), found["done"]
         devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
         if not is_leader():
-            return _follow(config, devices if done != total else ())
+            return (yield from _follow(config, devices if done != total else ()))
         if done == total:
             run = _with_report(Run.load(path), display, with_report)
             agree(True)  # the other processes wait for this
@@ -197,13 +214,13 @@ def continue_run(
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
         if trainer.iteration < config.iterations:
             trainer.note_resumption()
-        return _finish(trainer, with_report)
+        return (yield from _finish(trainer, with_report))
 
 
-def _follow(config: RunConfig, devices: Devices | None) -> None:
+def _follow(config: RunConfig, devices: Devices | None) -> Generator[TrainingStep, None, None]:
     """Train along with the leader, if there are devices, until it has written everything."""
     if devices:
-        Trainer(config, None, QuietDisplay(), (), devices).run()
+        yield from Trainer(config, None, QuietDisplay(), (), devices).turns()
     agree(True)
 
 
@@ -214,10 +231,10 @@ def _run_of_leader(run: Run | None, path: str | Path | None) -> Run:
     return run or Run.load(Path(path or ""))
 
 
-def _finish(trainer: Trainer, with_report: bool) -> Run:
+def _finish(trainer: Trainer, with_report: bool) -> Generator[TrainingStep, None, Run]:
     """Train to the end or until a stop signal; write the report of a finished run."""
-    finished, run = trainer.run(), Run.load(trainer.path)
-    run = _with_report(run, trainer.display, finished and with_report)
+    yield from trainer.turns()
+    run = _with_report(Run.load(trainer.path), trainer.display, trainer.finished and with_report)
     agree(True)  # the other processes may read the run now
     return run
 
@@ -227,14 +244,3 @@ def _with_report(run: Run, display: Display, wanted: bool) -> Run:
         with display.waiting("writing the report"):
             run.report()
     return run
-
-
-def free_path(config: RunConfig) -> Path:
-    """`runs/task-algorithm-sharing-1`, or the first number that is free."""
-    settings = config.settings
-    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
-    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
-    number = 1
-    while (path := Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return path

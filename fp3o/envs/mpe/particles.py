@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from fp3o.envs.adjacency import complete_graph
 from fp3o.envs.api import Env, Observation
 from fp3o.spec import Discrete, EnvSpec
 
@@ -142,6 +143,8 @@ class ParticleEnv(Env):
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
     """Radius of an agent."""
+    observed: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    """The agents that each agent sees or hears; empty: all others."""
     solid: ClassVar[bool] = False
     """Whether agents repel each other, and are penalised for collisions."""
 
@@ -159,6 +162,7 @@ class ParticleEnv(Env):
             f"mpe/{self.name}{tail}", Discrete(joint if self.rules.joint else self.choices),
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
+            adjacency=self.observed or complete_graph(len(self.agent_types)),
         )  # fmt: skip
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:

@@ -96,6 +96,7 @@ class SimpleSpeakerListener(ParticleEnv):
     obs_sizes = (3, 11)
     agent_types = (0, 1)
     has_goal = (False, True)
+    observed = ((), (0,))
     radius = 0.075
 
     def split_action(self, action: Int[Array, "n d"]) -> MovesAndMessages:

@@ -100,6 +100,7 @@ class SmacEnv(Env):
             self.agent_types,
             truncates=True,
             episode_metrics=EPISODE_METRICS,
+            adjacency=self.observations.observed_allies,
         )
 
     @property

@@ -1,9 +1,10 @@
-"""The probe tasks and matrix games, and their presets."""
+"""The probe tasks, matrix games and pixel tasks, and their presets."""
 
 from collections.abc import Mapping
 
 from fp3o.envs.task import Family, Preset, Task
 from fp3o.envs.toys.matrix import FAMILY, MATRIX_GAMES
+from fp3o.envs.toys.pixels import PIXEL_FAMILY, PIXEL_TASKS, Cover, pixel_baselines
 from fp3o.envs.toys.probe import PROBES
 
 _QUESTIONS = {
@@ -31,6 +32,24 @@ def _matrix(name: str) -> Task | None:
     return Task(f"{FAMILY}/{name}", summary, lambda _: env, presets=_MATRIX_PRESETS)
 
 
+def _pixels(name: str) -> Task | None:
+    if name not in PIXEL_TASKS:
+        return None
+    agents, size = PIXEL_TASKS[name]
+    return Task(
+        f"{PIXEL_FAMILY}/{name}", f"{agents} agents that see images cover {agents} targets",
+        lambda rules: Cover(agents, size, blind=rules == "blind"), ("default", "blind"),
+        pixel_baselines, _PIXEL_PRESETS,
+    )  # fmt: skip
+
+
+_PIXEL_PRESETS: Mapping[str, Preset] = {
+    "quick": {
+        "algorithm": "mappo", "num_envs": 32, "rollout": 40, "epochs": 5, "minibatches": 2,
+        "hidden": (64,), "actor_lr": 1e-3, "critic_lr": 1e-3, "steps": 200_000, "eval_every": 10,
+    },
+}  # fmt: skip
+
 _MATRIX_PRESETS: Mapping[str, Preset] = {
     # Initial policies with strong preferences: about half of the seeds learn the best pair, so the
     # best of eight does. From uniform ones hardly any seed does.
@@ -44,4 +63,5 @@ _MATRIX_PRESETS: Mapping[str, Preset] = {
 FAMILIES = (
     Family("probe", "tiny tasks with known optima", _probe, (*PROBES,)),
     Family(FAMILY, "matrix games", _matrix, (*MATRIX_GAMES,)),
+    Family(PIXEL_FAMILY, "agents that see images", _pixels, (*PIXEL_TASKS,)),
 )

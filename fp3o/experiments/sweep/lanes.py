@@ -115,8 +115,8 @@ class Lanes:
 
     def iterate(self) -> dict[int, str]:
         """One iteration of all trials; those that diverged, with the reason."""
-        hparams = self._stacked_hparams()
-        self.state, metrics = self.program.iterate_unchecked(self.state, hparams)
+        hparams = self._current_hparams()
+        self.state, metrics = self.program.iterate_unchecked(self.state, self._stacked(hparams))
         self.iterations += 1
         for index in self.busy:
             self.slots[index].iteration += 1
@@ -126,9 +126,7 @@ class Lanes:
             for row, seed in zip(self._rows([index]), self._seeds, strict=True):
                 try:
                     refuse_fault(checks[0][row], self.program.setup.spec.name, seed)
-                    refuse_divergence(
-                        checks[1][row], self._hparams[index], self.program.setup, seed
-                    )
+                    refuse_divergence(checks[1][row], hparams[index], self.program.setup, seed)
                 except NonFiniteError as error:
                     failed.setdefault(index, str(error))
         return failed
@@ -213,8 +211,14 @@ class Lanes:
             return self._started(self.program.init([*self._seeds] * size))
         return jax.tree.map(lambda x: jnp.concatenate([x] * size), self._fresh)
 
-    def _stacked_hparams(self) -> Hyperparameters:
-        lanes = [scalars for scalars in self._hparams for _ in self._seeds]
+    def _current_hparams(self) -> list[Hyperparameters]:
+        """Hyperparameters of every slot, those of schedules by the progress of its trial."""
+        total = self.config.iterations
+        pairs = zip(self._hparams, self.slots, strict=True)
+        return [hparams.at(slot.iteration / total) for hparams, slot in pairs]
+
+    def _stacked(self, hparams: Sequence[Hyperparameters]) -> Hyperparameters:
+        lanes = [scalars for scalars in hparams for _ in self._seeds]
         return jax.tree.map(lambda *x: jnp.asarray(x, float), *lanes)
 
     @cached_property
