@@ -16,7 +16,6 @@ from fp3o.runs.progress import DisplayStyle, make_display
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.signals import SignalSwap
 from fp3o.runs.train import Loop, continue_loop, new_run, start_loop
 from fp3o.runs.turn import TrainingStep
 
