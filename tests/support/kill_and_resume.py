@@ -21,7 +21,7 @@ from fp3o.runs.checkpoint_files import arrays_digest, read_checkpoint
 
 SETTINGS = shlex.split(
     "--algorithm fp3o --sharing partial --seeds 2 --num-envs 8 --rollout 6 "
-    "--sequence-length 3 --hidden 8 --gru-size 8 --eval-every 4 --eval-episodes 8 "
+    "--sequence-length 3 --hidden 8 --gru-size 8 --obs-norm --eval-every 4 --eval-episodes 8 "
     "--final-episodes 16 --save-every 0.05 "
     "--quiet --loggers none"
 )
