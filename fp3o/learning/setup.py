@@ -40,7 +40,7 @@ class Setup:
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
         self.stage_facts = config.stage_facts(spec)
-        self.network = network_class(config.network)
+        self.network = CRITICS.get(config.network) or network_class(config.network)
         self.critic_network = critic_class(config.critic or config.network)
         check_scopes(config, spec, self.network.scope, self.critic_network.scope)
         self.trunk = TrunkSpec(config.hidden, config.gru_size, config.activation, config.layer_norm)
