@@ -47,7 +47,7 @@ class Setup:
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
         self.stage_facts = config.stage_facts(spec)
-        self.network = network_class(config.network)
+        self.network = CRITICS.get(config.network) or network_class(config.network)
         self.critic_network = critic_class(config.critic or config.network)
         check_scopes(config, spec, self.network.scope, self.critic_network.scope)
         stacks = config.conv_stacks(spec)
