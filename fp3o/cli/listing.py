@@ -13,7 +13,7 @@ from fp3o.envs.task import Task
 from fp3o.experiments import all_experiments
 from fp3o.runs.loggers import LOGGERS
 from fp3o.sharing.schemes import SHARINGS
-from fp3o.spec import Box, Discrete
+from fp3o.spec import ActionSpace, Box, Mixed
 
 CUSTOM_MAP = {"0,0,1": "a custom map from agent to group; also one map per layer"}
 """How a sharing without a name is written."""
@@ -46,8 +46,10 @@ def _task_facts(task: Task) -> dict[str, Any]:
     }
 
 
-def action_text(actions: Discrete | Box) -> str:
-    """`5 x 10` choices per agent, or the lengths of its vectors."""
+def action_text(actions: ActionSpace) -> str:
+    """`5 x 10` choices per agent, the lengths of its vectors, or both."""
+    if isinstance(actions, Mixed):
+        return f"choices {action_text(actions.discrete)} and {action_text(actions.box)}"
     if isinstance(actions, Box):
         same = len({*actions.sizes}) == 1
         return "vectors of " + ", ".join(map(str, actions.sizes[:1] if same else actions.sizes))

@@ -12,7 +12,7 @@ from fp3o.policy import files
 from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.schema import PolicyError, quote
 from fp3o.policy.team import Team
-from fp3o.spec import Box
+from fp3o.spec import Box, Mixed
 
 
 class Agent:
@@ -32,7 +32,9 @@ class Agent:
         self.index = index
         self._team = Team(card, weights, (index,), trusted)
         actions = card.spec.actions
-        self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
+        box = actions.box if isinstance(actions, Mixed) else actions
+        own = box.sizes[index] if isinstance(box, Box) else 0
+        self._own = slice(len(actions.widths) + own)
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
         """The hidden state at the start of an episode: zeros `(*batch, h)`."""

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from fp3o.files import CHECKSUM, document_checksum
-from fp3o.policy.card import WEIGHTS, Card, box_size
+from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
@@ -132,7 +132,7 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
 def _check_sizes(card: Card) -> None:
     """Reject a card whose arrays would not fit or would take too much memory."""
     _check_spec(card.spec)
-    if card.network_class is not None and (num_dimensions := box_size(card.spec.actions)):
+    if card.network_class is not None and (num_dimensions := card.spec.actions.num_dimensions):
         wanted = (max(card.sharing[-1]) + 1, num_dimensions)
         if (given := card.shapes().get("log_std.value")) != wanted:
             raise PolicyError(f"policy.network.arrays: log_std.value must be {wanted}, is {given}")
