@@ -231,7 +231,8 @@ def free_path(config: RunConfig) -> Path:
     """`runs/task-algorithm-sharing-1`, or the first number that is free."""
     settings = config.settings
     sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
-    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
+    task = config.task.split("/")[-1].replace(":", "-")
+    name = "-".join([task, settings["algorithm"].split(":")[0], sharing])
     number = 1
     while (path := Path("runs") / f"{name}-{number}").exists():
         number += 1

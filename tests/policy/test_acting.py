@@ -29,7 +29,6 @@ from fp3o.policy import Choices, ChoicesAndVector, Normal, Policy, network, team
 from fp3o.policy.export import read_actor
 from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
 
-
 KINDS = {"discrete": Choices, "box": Normal, "mixed": ChoicesAndVector}
 
 
