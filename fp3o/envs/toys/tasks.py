@@ -57,6 +57,25 @@ _RADIO_PRESETS: Mapping[str, Preset] = {
     },
 }  # fmt: skip
 
+
+def _pixels(name: str) -> Task | None:
+    if name not in PIXEL_TASKS:
+        return None
+    agents, size = PIXEL_TASKS[name]
+    return Task(
+        f"{PIXEL_FAMILY}/{name}", f"{agents} agents that see images cover {agents} targets",
+        lambda rules: Cover(agents, size, blind=rules == "blind"), ("default", "blind"),
+        pixel_baselines, _PIXEL_PRESETS,
+    )  # fmt: skip
+
+
+_PIXEL_PRESETS: Mapping[str, Preset] = {
+    "quick": {
+        "algorithm": "mappo", "num_envs": 32, "rollout": 40, "epochs": 5, "minibatches": 2,
+        "hidden": (64,), "actor_lr": 1e-3, "critic_lr": 1e-3, "steps": 80_000, "eval_every": 10,
+    },
+}  # fmt: skip
+
 _MATRIX_PRESETS: Mapping[str, Preset] = {
     # Initial policies with strong preferences: about half of the seeds learn the best pair, so the
     # best of eight does. From uniform ones hardly any seed does.
