@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fp3o.envs.task import Family, Preset, Task
 from fp3o.envs.toys.matrix import FAMILY, MATRIX_GAMES
-from fp3o.envs.toys.pixels import PIXEL_FAMILY, PIXEL_TASKS
+from fp3o.envs.toys.pixels import PIXEL_FAMILY, PIXEL_TASKS, Cover, pixel_baselines
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.toys.radio import RADIO, RADIO_TASKS, radio_baselines
 
