@@ -164,6 +164,15 @@ def loggers_of_run(directory: RunDirectory) -> list[str]:
     return _read_record(directory)["loggers"]
 
 
+def loggers_to_resume(directory: RunDirectory, named: Loggers | None, finished: bool) -> Loggers:
+    """The loggers that were named, or those of the run; checked, unless the run is finished."""
+    chosen = loggers_of_run(directory) if named is None else named
+    if not finished:
+        check_loggers(chosen)
+        check_logins(chosen)
+    return chosen
+
+
 def _read_record(directory: RunDirectory) -> dict[str, Any]:
     """The loggers of a run and the ids of their runs by seed."""
     if not (directory.path / RECORD).exists():

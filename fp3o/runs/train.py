@@ -10,7 +10,7 @@ from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.directory_name import free_path
-from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_to_resume
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -183,10 +183,9 @@ def continue_run(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        if (done := finished_steps(directory)) != config.total_steps:
-            check_loggers(chosen := loggers_of_run(directory) if loggers is None else loggers)
-            check_logins(chosen)
-        return {"settings": config.settings, "done": done}
+        done = finished_steps(directory)
+        chosen = loggers_to_resume(directory, loggers, done == config.total_steps)
+        return {"settings": config.settings, "done": done, "loggers": chosen}
 
     with ExitStack() as writing:
         found = from_leader(read)
@@ -200,8 +199,7 @@ def continue_run(
             return run
         for line in placement.explain(config):
             display.say(line)
-        chosen = loggers_of_run(directory) if loggers is None else loggers
-        trainer = Trainer(config, directory, display, chosen, devices, placement.players)
+        trainer = Trainer(config, directory, display, found["loggers"], devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
         if trainer.iteration < config.iterations:
