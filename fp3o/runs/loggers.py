@@ -15,7 +15,7 @@ from fp3o.runs.tensorboard import TensorBoard
 from fp3o.runs.wandb_logger import WandB, WandBOptions, check_wandb_login
 
 RECORD = "loggers.json"
-"""File of a run that names its loggers and their runs, with which `resume` continues."""
+"""File of a run that has its loggers, and the ids of their runs at services."""
 
 Loggers = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 """`"wandb"`, `["tensorboard", "wandb:project=marl"]` or `{"wandb": {"project": "marl"}}`."""
@@ -153,30 +153,30 @@ def open_loggers(loggers: Loggers, directory: RunDirectory, run: LoggedRun) -> l
         except Exception as error:
             raise LoggerError(name, error) from error
         opened.append(FaultTolerantLogger(name, logger))
-    names = [write_options(name, options.changes) for name, options in chosen.items()]
-    record = {"loggers": names, "ids": {**record["ids"], **ids}}
-    directory.write_json(RECORD, record)
+    if any(ids.values()):
+        names = [write_options(name, options.changes) for name, options in chosen.items()]
+        directory.write_json(RECORD, {"loggers": names, "ids": {**record["ids"], **ids}})
     return opened
 
 
-def loggers_of_run(directory: RunDirectory) -> list[str]:
-    """The loggers with which a run was started; TensorBoard, if it does not say."""
-    return _read_record(directory)["loggers"]
+def left_out_loggers(directory: RunDirectory, loggers: Loggers) -> list[str]:
+    """A sentence per service that a run was logged at and that nobody has named now.
 
-
-def loggers_to_resume(directory: RunDirectory, named: Loggers | None, finished: bool) -> Loggers:
-    """The loggers that were named, or those of the run; checked, unless the run is finished."""
-    chosen = loggers_of_run(directory) if named is None else named
-    if not finished:
-        check_loggers(chosen)
-        check_logins(chosen)
-    return chosen
+    Files of a run do not choose its loggers: what they say is only shown.
+    """
+    named, record = read_loggers(loggers), _read_record(directory)
+    left_out = [text for text in record["loggers"] if parse_options(text)[0] not in named]
+    return [
+        f"this run was logged by {printable(text)}: to continue there, name it with --loggers"
+        for text in left_out
+        if parse_options(text)[0] in record["ids"]
+    ]
 
 
 def _read_record(directory: RunDirectory) -> dict[str, Any]:
     """The loggers of a run and the ids of their runs by seed."""
     if not (directory.path / RECORD).exists():
-        return {"loggers": ["tensorboard"], "ids": {}}
+        return {"loggers": [], "ids": {}}
     record = directory.read_json(RECORD)
     names, ids = record.get("loggers"), record.get("ids")
     valid = isinstance(names, list) and all(isinstance(name, str) for name in names)

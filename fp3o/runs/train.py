@@ -10,7 +10,7 @@ from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.directory_name import free_path
-from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_to_resume
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, left_out_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -72,7 +72,7 @@ def resume(
     steps: int | float | None = None,
     restart: bool = False,
     progress: DisplayStyle = "auto",
-    loggers: Loggers | None = None,
+    loggers: Loggers = ("tensorboard",),
     **options: Any,
 ) -> Run:
     """Resume a run, given by itself or its path, exactly from its latest checkpoint.
@@ -82,7 +82,8 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    The loggers are those of the run unless others are named; their runs at W&B and MLflow continue.
+    Loggers that are named as before continue their runs at W&B and MLflow.
+
     Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
@@ -168,13 +169,14 @@ def start_run(
 def continue_run(
     path: str | Path,
     display: Display,
-    loggers: Loggers | None,
+    loggers: Loggers,
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Run | None:
     """Continue a run from its latest checkpoint, and write its report; None as in `start_run`."""
     disable_async_dispatch()  # before anything uses the CPU
+    check_loggers(loggers)
     directory = RunDirectory(path)
 
     def read() -> dict[str, Any]:
@@ -183,9 +185,9 @@ def continue_run(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        done = finished_steps(directory)
-        chosen = loggers_to_resume(directory, loggers, done == config.total_steps)
-        return {"settings": config.settings, "done": done, "loggers": chosen}
+        if (done := finished_steps(directory)) != config.total_steps:
+            check_logins(loggers)
+        return {"settings": config.settings, "done": done}
 
     with ExitStack() as writing:
         found = from_leader(read)
@@ -197,13 +199,12 @@ def continue_run(
             run = _with_report(Run.load(path), display, with_report)
             agree(True)  # the other processes wait for this
             return run
-        for line in placement.explain(config):
+        for line in (*placement.explain(config), *left_out_loggers(directory, loggers)):
             display.say(line)
-        trainer = Trainer(config, directory, display, found["loggers"], devices, placement.players)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
-        if trainer.iteration < config.iterations:
-            trainer.note_resumption()
+        trainer.note_resumption()
         return _finish(trainer, with_report)
 
 
