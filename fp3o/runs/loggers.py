@@ -153,9 +153,9 @@ def open_loggers(loggers: Loggers, directory: RunDirectory, run: LoggedRun) -> l
         except Exception as error:
             raise LoggerError(name, error) from error
         opened.append(FaultTolerantLogger(name, logger))
-    if any(ids.values()):
+    if known := {name: runs for name, runs in ids.items() if runs}:
         names = [write_options(name, options.changes) for name, options in chosen.items()]
-        directory.write_json(RECORD, {"loggers": names, "ids": {**record["ids"], **ids}})
+        directory.write_json(RECORD, {"loggers": names, "ids": {**record["ids"], **known}})
     return opened
 
 

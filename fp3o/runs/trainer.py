@@ -233,6 +233,6 @@ class Trainer:
         self._files.save_policies(self.step, checkpoint)
 
     def note_resumption(self) -> None:
-        """Record the machine and the length with which the run continues, if there is more to do."""
+        """Record the machine and the length with which a run continues, if it does."""
         if self.iteration < self.config.iterations:
             self._files.note_resumption(self.step)
