@@ -251,5 +251,6 @@ class Trainer:
         self._files.save_policies(self.step, checkpoint)
 
     def note_resumption(self) -> None:
-        """Record the machine and the length with which the run continues."""
-        self._files.note_resumption(self.step)
+        """Record the machine and the length with which a run continues, if it does."""
+        if self.iteration < self.config.iterations:
+            self._files.note_resumption(self.step)
