@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from fp3o.envs.api import VecEnv
-from fp3o.envs.interface import Problem
+from fp3o.envs.interface import Problem, image_problems
 from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import LARGEST_NUMBER, TimeStep
@@ -24,6 +24,7 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
     for name, size in (("obs_size", spec.obs_size), ("state_size", spec.state_size)):
         if size < 1:
             yield Problem("error", f"{name} is {size}", "give the networks at least one input")
+    yield from image_problems(spec)
     if isinstance(spec.actions, Discrete) and min(map(min, spec.actions.sizes)) < 1:
         yield Problem(
             "error", "an agent has a sub-action without any choice",

@@ -12,6 +12,7 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import SCHEDULES
 from fp3o.algorithms.surrogates import SURROGATES
 from fp3o.algorithms.table import FIELDS, read_field
+from fp3o.envs.interface import image_problems
 from fp3o.errors import EnvError, SettingError, nearest
 from fp3o.learning.config import Config
 from fp3o.networks.actor import STD_PARAM_INIT
@@ -155,13 +156,8 @@ def _check_counts(config: Config) -> None:
 
 
 def _check_images(config: Config, spec: EnvSpec) -> None:
-    inputs = {"obs": (spec.image, spec.obs_size), "state": (spec.state_image, spec.state_size)}
-    for name, (image, size) in inputs.items():
-        if image and not (min(image) >= 1 and math.prod(image) <= size):
-            raise EnvError(
-                f"{spec.name}: its {name} of {size} numbers cannot begin with an image of "
-                f"{' x '.join(map(str, image))} (height, width, channels)"
-            )
+    for problem in image_problems(spec):
+        raise EnvError(f"{spec.name}: {problem.what}. Fix: {problem.fix}")
     layers = config.conv or ()
     if layers and not (spec.image or spec.state_image):
         raise SettingError(
