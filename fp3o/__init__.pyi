@@ -18,6 +18,7 @@ from .networks.layers import linear
 from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
+from .reports.data.measures import register_metric
 from .runs.atomic import RunError
 from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
@@ -89,6 +90,7 @@ __all__ = [
     "record",
     "register_algorithm",
     "register_env",
+    "register_metric",
     "register_schedule",
     "register_sharing",
     "register_surrogate",

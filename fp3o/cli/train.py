@@ -31,7 +31,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
     display = make_display("quiet" if options.quiet else "auto")
     if where.supervises:
         from fp3o.cli.launch import Launch, launch, resume_arguments
-        from fp3o.runs.train import free_path
+        from fp3o.runs.directory_name import free_path
 
         path = options.out or str(free_path(config))
         work = Launch("train", argv, path, where, resume_arguments(options))

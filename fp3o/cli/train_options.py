@@ -71,11 +71,12 @@ class TrainOptions:
     preset: str | None = None
     """Named settings of the task (see `fp3o list`); by default, its first preset."""
     config: str | None = None
-    """Settings file: JSON, TOML or a run's config.json."""
+    """Settings file: JSON, TOML, YAML or a run's config.json."""
     trust: bool = False
     """Import the custom task, network, sharing or algorithm that the settings file names."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
+    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none; with options, as
+    in wandb:project=marl,entity=lab,tags=a,b,seeds=together or mlflow:experiment=marl."""
     quiet: bool = False
     """Print errors only."""
     placement: PlacementOptions = field(default_factory=PlacementOptions)

@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fp3o.envs.adjacency import adjacency_matrix
 from fp3o.envs.api import VecEnv
 from fp3o.envs.interface import Problem
 from fp3o.envs.random_play import RandomPlay, play_at_random
+from fp3o.errors import EnvError
 from fp3o.spec import Discrete, EnvSpec
 from fp3o.types import LARGEST_NUMBER, TimeStep
 
@@ -38,6 +40,11 @@ def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
         yield from _mask_problems(spec, spec.actions, steps)
     yield from _end_problems(spec, steps)
     yield from _final_problems(steps)
+    if spec.adjacency is not None:
+        try:
+            adjacency_matrix(spec, steps.obs, steps.state)
+        except EnvError as error:
+            yield Problem("error", str(error), "EnvSpec.adjacency says what it may be")
     if "won" in spec.episode_metrics:
         won = steps.episode_metrics[..., spec.episode_metrics.index("won")]
         if not np.isin(won, (0, 1)).all():

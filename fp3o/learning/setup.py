@@ -47,7 +47,7 @@ class Setup:
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
         self.stage_facts = config.stage_facts(spec)
-        self.network = network_class(config.network)
+        self.network = CRITICS.get(config.network) or network_class(config.network)
         self.critic_network = critic_class(config.critic or config.network)
         check_scopes(config, spec, self.network.scope, self.critic_network.scope)
         stacks = config.conv_stacks(spec)
@@ -189,10 +189,10 @@ class Setup:
         critic = Critic(self.critic_network.make(critic_spec, random))
         if not self.config.obs_norm:
             return actor, critic
-        groups = obs_groups(self.spec)
+        groups = obs_groups(self.spec, self.config.frozen_agents), obs_groups(self.spec)
         ids = self.spec.num_agents if self.config.agent_id else 0
         norms = [
-            make_obs_norm(spec.num_in - ids - spec.trunk.conv.image_size, groups)
-            for spec in (actor_spec, critic_spec)
+            make_obs_norm(spec.num_in - ids - spec.trunk.conv.image_size, own)
+            for spec, own in zip((actor_spec, critic_spec), groups, strict=True)
         ]
         return replace(actor, obs_norm=norms[0]), replace(critic, obs_norm=norms[1])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from fp3o.errors import SettingError, nearest
 from fp3o.options import MAX_INTEGER, parse_options, read_value, show
 
-ProgressFunction = Callable[[float], Any]
+ProgressFunction = Callable[[Any], Any]
 """From the share of training to a value."""
 
 FORMS = "NUMBER:NUMBER, or NAME:OPTION=NUMBER,... as in cosine:start=5e-4,end=0"
@@ -44,6 +44,9 @@ class ValueSchedule(float):
     """The schedule as it was given."""
     values: tuple[float, ...]
     """Values between which all others are: what is checked."""
+    _kind: "ScheduleKind"
+    _options: Mapping[str, Any]
+    _function: ProgressFunction | None
 
     def __new__(cls, text: str) -> "ValueSchedule":
         """Parse the text of a schedule."""
@@ -114,17 +117,18 @@ def _cosine(options: Mapping[str, Any]) -> ProgressFunction:
 def _warmup(options: Mapping[str, Any]) -> ProgressFunction:
     import optax
 
-    share, peak = options["fraction"], options["peak"]
+    share: Any = options["fraction"]
+    peak = options["peak"]
     rise = _linear({"start": options["start"], "end": peak, "until": share})
     decay = SCHEDULE_KINDS[options["decay"]].function
     rest = decay({"start": peak, "end": options["end"], "until": 1 - share})
-    return optax.join_schedules([rise, rest], [share])
+    return optax.join_schedules([rise, rest], (share,))
 
 
 def _piecewise(options: Mapping[str, Any]) -> ProgressFunction:
     import optax
 
-    _, *boundaries = map(float, options)
+    boundaries: list[Any] = [float(place) for place in options][1:]
     return optax.join_schedules([*map(optax.constant_schedule, options.values())], boundaries)
 
 

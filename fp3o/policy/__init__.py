@@ -26,6 +26,8 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 | `team`      | agents that act together: observations to actions                     |
 | `policy`    | the whole team with its folder; one agent alone                       |
 | `export`    | between the learner's parameters (JAX) and a policy folder            |
+| `transfer`  | parameters as the start of another network, by agents                 |
+| `fit`       | whether agents of a policy fit another setup                          |
 """
 
 from fp3o.policy.card import Card

@@ -128,17 +128,17 @@ class Policy(Team):
         cls,
         path: str | os.PathLike[str],
         which: str = "best",
-        seed: int | None = None,
+        policy_seed: int | None = None,
         trust: bool = False,
     ) -> "Policy":
         """Read and check a policy folder, or one of a run's policies.
 
-        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` choose one;
-        without a seed, the one with the highest evaluated return. Raises `PolicyError`.
+        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `policy_seed`
+        choose one; without a seed, the one with the highest evaluated return. Raises `PolicyError`.
 
         Custom networks and tasks that the policy names are imported only if you `trust` it.
         """
-        folder = files.find_policy(Path(path), which, seed)
+        folder = files.find_policy(Path(path), which, policy_seed)
         card, weights = files.load_folder(folder)
         with files.errors_naming(folder / WEIGHTS):
             return cls(card, weights, trust)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from fp3o.errors import SettingError, nearest
@@ -38,7 +39,7 @@ class RunHyperparameters:
         """The changed values as `change` takes them, for JSON."""
         values = {name: getattr(self.values, name) for name in sorted(self._changed)}
         return {
-            name: x.text if isinstance(x, ValueSchedule) else np.asarray(x).tolist()
+            name: x.text if isinstance(x, ValueSchedule) else plain_value(x)
             for name, x in values.items()
         }
 
@@ -80,4 +81,9 @@ def _read_change(name: str, value: Any, seeds: int) -> Any:
             f"{seeds} seeds, got {show(value)}"
         )
     numbers = [coerce(name, SETTING_TYPES[name], x) for x in np.asarray(value).tolist()]
-    return np.asarray(numbers) if seeds > 1 else numbers[0]
+    return jnp.asarray(numbers, float) if seeds > 1 else numbers[0]
+
+
+def plain_value(value: Any) -> float | list[float] | None:
+    """The value of a hyperparameter for JSON: a number, or a list with a number per seed."""
+    return json_value(np.asarray(value)) if np.ndim(value) else value

@@ -1,19 +1,21 @@
 """`iterate`: a run as a loop in the caller's hands, one iteration per turn."""
 
-from collections.abc import Iterator, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fp3o.errors import SettingError, nearest
 from fp3o.options import show
 from fp3o.runs.directory import RunError
+from fp3o.runs.directory_name import free_path
 from fp3o.runs.placement import Placement
 from fp3o.runs.processes import num_processes
 from fp3o.runs.progress import DisplayStyle, make_display
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig, free_path
-from fp3o.runs.signals import SignalSwap
+from fp3o.runs.run_config import RunConfig
 from fp3o.runs.train import Loop, continue_loop, new_run, start_loop
 from fp3o.runs.turn import TrainingStep
 
@@ -109,3 +111,31 @@ def _resumed(
     prepare_resume(path, chosen["restart"], chosen["trust"], display)
     steps = continue_loop(path, display, loggers, chosen["steps"], placement=placement)
     return TrainingLoop(steps, path, chosen["trust"])
+
+
+class SignalSwap:
+    """The signal handlers of a generator, in effect only while it runs.
+
+    What its caller does between two steps is stopped by Ctrl-C as always.
+    """
+
+    def __init__(self) -> None:
+        self._inside: Mapping[int, Any] = {}
+        self._outside: Mapping[int, Any] = {}
+
+    def __enter__(self) -> None:
+        self._outside = self._swap(self._inside)
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = self._swap(self._outside)
+
+    def _swap(self, handlers: Mapping[int, Any]) -> Mapping[int, Any]:
+        """Install handlers; returns those before."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before: Mapping[int, Any] = {number: signal.getsignal(number) for number in numbers}
+        for number, handler in handlers.items():
+            if handler is not None:  # not installed by Python
+                signal.signal(number, handler)
+        return before

@@ -7,10 +7,13 @@ from fp3o.learning.setup import Setup
 from fp3o.runs.checkpoint import TrainCheckpoint, to_arrays
 from fp3o.runs.checkpoint_files import LENGTH, Checkpoint, settings_digest
 from fp3o.runs.directory import RunDirectory
+from fp3o.runs.loggers import Loggers
 from fp3o.runs.metrics_log import MetricsLog, Row
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.results import write_policies
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.seed_axis import by_seed
+from fp3o.runs.training_videos import TrainingVideos
 from fp3o.spec import FORMAT
 
 
@@ -47,6 +50,9 @@ class NoRecorder:
     def write_time(self, step: int, seconds: float) -> None:
         """Record the seconds since the process started."""
 
+    def save_video(self, step: int, actor: Any) -> None:
+        """Render the policy of the first seed; `actor` has the parameters of all seeds."""
+
     def save_checkpoint(
         self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]
     ) -> None:
@@ -71,13 +77,12 @@ class NoRecorder:
 class RunRecorder(NoRecorder):
     """Writes the files of a run into its directory, which must be locked."""
 
-    def __init__(
-        self, config: RunConfig, directory: RunDirectory, setup: Setup, loggers: Sequence[str]
-    ):
+    def __init__(self, config: RunConfig, directory: RunDirectory, setup: Setup, loggers: Loggers):
         self.config, self.directory, self.path = config, directory, str(directory.path)
         self._setup = setup
         self._settings = settings_digest(directory.read_settings())
         self._log = MetricsLog(directory, loggers)
+        self._videos = TrainingVideos(directory, setup)
 
     @property
     def has_results(self) -> bool:
@@ -113,6 +118,12 @@ class RunRecorder(NoRecorder):
     def write_time(self, step: int, seconds: float) -> None:
         """Record the seconds since the process started."""
         self.directory.append("timing.jsonl", [{"step": step, "seconds": seconds}])
+
+    def save_video(self, step: int, actor: Any) -> None:
+        """Render the policy of the first seed; `actor` has the parameters of all seeds."""
+        first = [by_seed(x, self.config.seeds)[0] for x in actor]
+        if path := self._videos.save(step, tuple(first)):
+            self._log.video(path, self.config.seed, step)
 
     def save_checkpoint(
         self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]

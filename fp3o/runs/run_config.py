@@ -9,7 +9,6 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.table import algorithm_name
@@ -43,11 +42,14 @@ class RunConfig:
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
-    """Episodes per evaluation during training."""
+    """Episodes per evaluation during training; 0: as many as the measured speed allows."""
     final_episodes: int = 1000
-    """Episodes of the final evaluation, for the last and the best policy of every seed."""
+    """Episodes of the final evaluation, for the last and the best policy of every seed; 0: as many
+    as the measured speed allows."""
     log_every: int = 1
     """Iterations between rows of metrics.jsonl."""
+    video_every: int = 0
+    """Steps between videos of the first seed's policy, for the loggers; 0: none."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
@@ -162,6 +164,11 @@ class RunConfig:
         return f"{self.task} · {self.settings['algorithm']} · {self.learner.sharing}"
 
     @property
+    def total_steps(self) -> int:
+        """Environment steps per seed of the whole run: `steps`, rounded up to whole iterations."""
+        return self.iterations * self.steps_per_iteration
+
+    @property
     def seed_numbers(self) -> range:
         """All seeds of the run."""
         return range(self.seed, self.seed + self.seeds)
@@ -175,21 +182,11 @@ MINIMUM: Mapping[str, int] = {
     "seeds": 1,
     "seed": 0,
     "eval_every": 0,
-    "eval_episodes": 1,
-    "final_episodes": 1,
+    "eval_episodes": 0,
+    "final_episodes": 0,
     "log_every": 1,
+    "video_every": 0,
     "save_every": 0,
     "keep_checkpoints": 1,
 }
 """Smallest allowed value of each count."""
-
-
-def free_path(config: RunConfig) -> Path:
-    """The default directory of a run: `runs/task-algorithm-sharing-1`, or the first free number."""
-    settings = config.settings
-    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "custom"
-    name = "-".join([config.task.split("/")[-1], settings["algorithm"].split(":")[0], sharing])
-    number = 1
-    while (path := Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return path

@@ -45,7 +45,7 @@ def setting_types(*owners: type) -> Mapping[str, Any]:
 
 
 def coerce(name: str, hint: Any, value: Any) -> Any:
-    """Convert a value from Python, JSON or TOML to the type of its field, or raise an error."""
+    """Convert a value from Python or a settings file to the type of its field, or raise."""
     if hint in SHARING_TYPES:
         optional = value is None and hint is not SharingSpec
         return None if optional else parse_sharing(value, name)
@@ -65,16 +65,13 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
 
 
 def read_settings(path: Any) -> dict[str, Any]:
-    """Settings from a JSON or TOML file, or from a run's `config.json`."""
+    """Settings from a JSON, TOML or YAML file, or from a run's `config.json`."""
     if not isinstance(path, str | Path):
         raise SettingError(f"a settings file is given by its path, got {show(path)}")
     path = Path(path)
-    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    kind, parse = FORMATS.get(path.suffix, ("JSON", _parse_json))
     try:
-        text = _read_text(path)
-        content = (
-            tomllib.loads(text) if kind == "TOML" else json.loads(text, object_pairs_hook=_unique)
-        )
+        content = parse(_read_text(path))
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -89,13 +86,31 @@ def _read_text(path: Path) -> str:
     """The text of a regular file of moderate size; reading a pipe would wait for ever."""
     size = path.stat().st_size
     if not path.is_file():
-        raise SettingError(f"{path} is not a file: give a JSON or TOML file of settings")
+        raise SettingError(f"{path} is not a file: give a JSON, TOML or YAML file of settings")
     if size > MAX_FILE_BYTES:
         raise SettingError(f"{path} has {size} bytes, settings files at most {MAX_FILE_BYTES}")
     return path.read_text(encoding="utf-8")
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique)
+
+
+def _parse_yaml(text: str) -> Any:
+    from fp3o.runs.yaml_settings import parse_yaml
+
+    return parse_yaml(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(names := dict(pairs)) < len(pairs):
         raise ValueError("an object has the same key twice")
     return names
+
+
+FORMATS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    ".toml": ("TOML", tomllib.loads),
+    ".yaml": ("YAML", _parse_yaml),
+    ".yml": ("YAML", _parse_yaml),
+}
+"""Suffix of a settings file -> its format and parser; other files are JSON."""

@@ -1,6 +1,7 @@
 """`train` and `resume`: from settings to a finished run directory."""
 
-from collections.abc import Generator, Sequence
+import os
+from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 from fp3o.envs.registry import register_env
 from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
-from fp3o.runs.loggers import check_loggers
+from fp3o.runs.directory_name import free_path
+from fp3o.runs.eval_episodes import EPISODE_SETTINGS, choose_episodes
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -17,8 +20,9 @@ from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig, free_path
+from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
+from fp3o.runs.source import is_trusted
 from fp3o.runs.start import source_records
 from fp3o.runs.trainer import Trainer
 from fp3o.runs.trust import require_trust_in_settings
@@ -37,7 +41,7 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers = ("tensorboard",),
     **overrides: Any,
 ) -> Run:
     """Train policies for a task and store everything in a run directory.
@@ -45,11 +49,13 @@ def train(
     Args:
         task: a name (see `fp3o list`), or an object: an `Env`, a PettingZoo `ParallelEnv`, or a
             function that makes one. None: a demo.
-        config: a `RunConfig`, or a JSON or TOML file of settings.
+        config: a `RunConfig`, or a JSON, TOML or YAML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
         progress: display of the progress: auto, live, plain or quiet.
-        loggers: loggers in addition to `metrics.jsonl`.
+        loggers: loggers in addition to `metrics.jsonl`, such as `"wandb"`,
+            `["tensorboard", "wandb:project=marl,tags=a,b"]` or
+            `{"wandb": {"project": "marl", "tags": ["a", "b"]}}`.
         **overrides: settings by name, as in `fp3o train --help`, for example
             `algorithm="mappo", sharing="none", steps=1e6, seeds=5`. They replace those of
             `config`, which replace those of the preset. And `trust=True`, which allows the file
@@ -75,27 +81,30 @@ def new_run(
 
 
 def resume(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
     steps: int | float | None = None,
     restart: bool = False,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers | None = None,
     **options: Any,
 ) -> Run:
-    """Resume a run exactly from its latest checkpoint; `steps` may be increased.
+    """Resume a run, given by itself or its path, exactly from its latest checkpoint.
+
+    `steps` may be increased.
 
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
+    The loggers are those of the run unless others are named; their runs at W&B and MLflow continue.
     Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
     """
-    trust, placement = options.pop("trust", False), Placement.take(options)
+    trust, placement = options.pop("trust", is_trusted(path)), Placement.take(options)
     if options:
         raise TypeError(f"resume() got an unexpected option {next(iter(options))!r}")
-    display = make_display(progress)
+    path, display = Path(path), make_display(progress)
     prepare_resume(path, restart, trust, display)
     run = continue_run(path, display, loggers, steps, placement=placement)
     return replace(_run_of_leader(run, path), trust=trust)
@@ -145,7 +154,7 @@ def start_loop(
     config: RunConfig,
     out: str | Path | None,
     display: Display,
-    loggers: Sequence[str],
+    loggers: Loggers,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Loop:
@@ -158,15 +167,17 @@ def start_loop(
     directory = RunDirectory(out if out is not None else free_path(config))
 
     def create() -> dict[str, Any]:
+        check_logins(loggers)
         directory.create()
         writing.enter_context(directory.writing())
-        agents = config.task_info.spec(config.variant).num_agents
-        record = provenance_record(config.settings, agents) | source_records(config)
+        chosen = choose_episodes(config, display.say)
+        agents = chosen.task_info.spec(chosen.variant).num_agents
+        record = provenance_record(chosen.settings, agents) | source_records(chosen)
         directory.write_json("config.json", record)
-        return {}
+        return {name: getattr(chosen, name) for name in EPISODE_SETTINGS}
 
     with ExitStack() as writing:
-        from_leader(create)
+        config = config.with_settings(from_leader(create))
         if not is_leader():
             return (yield from _follow(config, devices))
         for line in placement.explain(config):
@@ -179,14 +190,13 @@ def start_loop(
 def continue_loop(
     path: str | Path,
     display: Display,
-    loggers: Sequence[str],
+    loggers: Loggers | None,
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Loop:
     """Continue a run from its latest checkpoint, and write its report; as `start_loop`."""
     disable_async_dispatch()  # before anything uses the CPU
-    check_loggers(loggers)
     directory = RunDirectory(path)
 
     def read() -> dict[str, Any]:
@@ -195,12 +205,15 @@ def continue_loop(
         writing.enter_context(directory.writing())
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
-        return {"settings": config.settings, "done": finished_steps(directory)}
+        if (done := finished_steps(directory)) != config.total_steps:
+            check_loggers(chosen := loggers_of_run(directory) if loggers is None else loggers)
+            check_logins(chosen)
+        return {"settings": config.settings, "done": done}
 
     with ExitStack() as writing:
         found = from_leader(read)
         config, done = RunConfig().with_settings(found["settings"]), found["done"]
-        devices, total = placement.choose(config), config.iterations * config.steps_per_iteration
+        devices, total = placement.choose(config), config.total_steps
         if not is_leader():
             return (yield from _follow(config, devices if done != total else ()))
         if done == total:
@@ -209,7 +222,8 @@ def continue_loop(
             return run
         for line in placement.explain(config):
             display.say(line)
-        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
+        chosen = loggers_of_run(directory) if loggers is None else loggers
+        trainer = Trainer(config, directory, display, chosen, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
         if trainer.iteration < config.iterations:

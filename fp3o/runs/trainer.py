@@ -1,7 +1,7 @@
 """The training loop: iterations, evaluations, metrics and checkpoints of one run."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from fp3o.runs.changes import RunHyperparameters
 from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row
+from fp3o.runs.loggers import Loggers
 from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
 from fp3o.runs.players import PlayerSource, make_pool
 from fp3o.runs.processes import agree
@@ -23,6 +24,7 @@ from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import require_finite
 from fp3o.runs.signals import stop_signals
 from fp3o.runs.start import started
+from fp3o.runs.training_videos import video_due
 from fp3o.runs.turn import TrainingStep
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.mesh import Devices
@@ -41,7 +43,7 @@ class Trainer:
         config: RunConfig,
         directory: RunDirectory | None,
         display: Display,
-        loggers: Sequence[str],
+        loggers: Loggers,
         devices: Devices | None = None,
         players: PlayerSource | None = None,
     ):
@@ -119,8 +121,6 @@ class Trainer:
     def _loop(self) -> Iterator[TrainingStep]:
         """Iterate until the last iteration or a stop signal; save periodically and at the end."""
         config = self.config
-        total = config.iterations * config.steps_per_iteration
-        status = TrainingStatus(config.title, total, self.step, config.seeds)
         self._started = saved = time.perf_counter()
         with stop_signals(self.display.say) as stop:
             if self._is_new:
@@ -128,6 +128,8 @@ class Trainer:
                 # From now on a run without any checkpoint has lost it and does not start over.
                 self._files.save_checkpoint(0, self.program.fetch(self.checkpoint), {})
             stopped = False
+            # All is compiled: the rate counts from here.
+            status = TrainingStatus(config.title, config.total_steps, self.step, config.seeds)
             while not (self.finished or stopped):
                 turn = self._iterate()
                 try:
@@ -139,6 +141,8 @@ class Trainer:
                     raise
                 status.advance(self.step, self.record(turn))
                 self.display.update(status)
+                if forecast := status.forecast():
+                    self.display.say(forecast)
                 due = time.perf_counter() - saved >= config.save_every
                 stopped, due = agree(bool(stop), due)
                 if due:
@@ -189,6 +193,11 @@ class Trainer:
         if due and not turn.over:
             self._files.write_rows(rows)
             self._files.write_time(self.step, time.perf_counter() - self._started)
+        video = video_due(self.config.video_every, self.step, self.config.steps_per_iteration)
+        if video and not turn.over:
+            self._files.save_video(
+                self.step, self.program.fetch(self.checkpoint.state.learner.actor)
+            )
         turn.over = True
         return rows
 

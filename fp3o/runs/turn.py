@@ -12,7 +12,7 @@ from fp3o.errors import SettingError, UserError
 from fp3o.options import show
 from fp3o.policy import Policy
 from fp3o.policy.export import make_policy
-from fp3o.runs.changes import RunHyperparameters
+from fp3o.runs.changes import RunHyperparameters, plain_value
 from fp3o.runs.checkpoint import TrainCheckpoint
 from fp3o.runs.evaluation import IN_LOOP, evaluate_params, summarise_episodes
 from fp3o.runs.limits import check_episodes
@@ -112,8 +112,8 @@ class TrainingStep:
     @property
     def hyperparameters(self) -> dict[str, float | list[float] | None]:
         """The values used in this iteration; with one value per seed, a list."""
-        values = dataclasses.asdict(self._numbers)
-        return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in values.items()}
+        names = (field.name for field in dataclasses.fields(self._numbers))
+        return {name: plain_value(getattr(self._numbers, name)) for name in names}
 
     def log(self, **metrics: Any) -> None:
         """Add metrics: numbers, or arrays whose first axis is that of the seeds."""

@@ -46,7 +46,7 @@ def _pixels(name: str) -> Task | None:
 _PIXEL_PRESETS: Mapping[str, Preset] = {
     "quick": {
         "algorithm": "mappo", "num_envs": 32, "rollout": 40, "epochs": 5, "minibatches": 2,
-        "hidden": (64,), "actor_lr": 1e-3, "critic_lr": 1e-3, "steps": 200_000, "eval_every": 10,
+        "hidden": (64,), "actor_lr": 1e-3, "critic_lr": 1e-3, "steps": 80_000, "eval_every": 10,
     },
 }  # fmt: skip
 

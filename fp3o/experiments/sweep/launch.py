@@ -45,7 +45,7 @@ def sweep(
         search: searched settings: a tuple `(low, high)`, `(low, high, "log")` or
             `(low, high, step)`, a list of choices, or a text as on the command line,
             `"1e-4..1e-2:log"`.
-        config: a `RunConfig`, or a JSON or TOML file of settings, for everything not searched.
+        config: a `RunConfig`, or a file of settings (JSON, TOML, YAML), for all not searched.
         preset: name of one of the task's presets; by default its first one.
         out: folder of the sweep; an existing one is continued. By default a new one in `sweeps/`,
             or the newest one of an unfinished sweep with the same settings.

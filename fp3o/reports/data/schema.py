@@ -163,6 +163,9 @@ CONFIG = fields(
         "agents": count,
         "command": text,
         "sharing_title": maybe(text),
+        "metrics": maybe(
+            mapping_of(fields({"label": maybe(text), "unit": maybe(text), "better": maybe(text)}))
+        ),
         "algorithm": maybe(
             fields(
                 {

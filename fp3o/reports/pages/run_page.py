@@ -11,6 +11,7 @@ from fp3o.reports.data.scores import TaskScores, iqm_over_tasks
 from fp3o.reports.pages.curves import SaveFigure, curves_section
 from fp3o.reports.pages.document import Chapter, html_document
 from fp3o.reports.pages.markup import Html, details, html_table, tag
+from fp3o.reports.pages.other_metrics import other_metrics_section
 from fp3o.reports.pages.results import MOST_RUNS, diagnostics_section, file_name, task_results
 from fp3o.reports.pages.videos import videos_section
 from fp3o.reports.phrasing import count_text, finding, interval_text, number_text, short
@@ -54,9 +55,10 @@ def with_prefixes(tasks: Sequence[TaskScores]) -> list[tuple[str, TaskScores]]:
 def detail_chapters(
     tasks: Sequence[tuple[str, TaskScores]], save: SaveFigure | None
 ) -> list[Chapter]:
-    """Diagnostics and videos of single runs."""
+    """Custom metrics, and diagnostics and videos of single runs."""
     runs = [run for _, task in tasks for run in task.runs]
     return [
+        Chapter("Other metrics", other_metrics_section(tasks, save)),
         Chapter("Diagnostics", diagnostics_section(tasks, save)),
         Chapter("Videos", videos_section(runs, VIDEO_BYTES[len(runs) <= MOST_RUNS])),
     ]
