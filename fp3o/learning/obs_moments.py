@@ -29,7 +29,7 @@ def update_obs_norms(setup: Setup, learner: Learner, trajectory: Trajectory) -> 
     critic_norm = add_observations(critic.obs_norm, critic_input, alive)
     params = setup.actor_layout.pack(dataclasses.replace(actor, obs_norm=obs_norm))
     if setup.config.frozen_agents:
-        params = update_where(setup.actor_layout, setup.learns, params, learner.actor)
+        params = update_where(setup.actor_layout, jnp.asarray(setup.learns), params, learner.actor)
     return learner._replace(
         actor=params,
         critic=setup.critic_layout.pack(dataclasses.replace(critic, obs_norm=critic_norm)),

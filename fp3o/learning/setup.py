@@ -1,7 +1,7 @@
 """The static setup of training: task, settings, sharing maps, parameter layouts."""
 
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,14 +19,19 @@ from fp3o.networks.conv_layers import ConvStack
 from fp3o.networks.critics import CRITICS, critic_class
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise, pad_features
-from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
+from fp3o.networks.network import (
+    MLPGRUNetwork,
+    Network,
+    NetworkSpec,
+    Role,
+    TrunkSpec,
+    network_class,
+)
 from fp3o.networks.obs_norm import ObsNorm, make_obs_norm
 from fp3o.networks.validate import validate_network
 from fp3o.sharing.maps import Sharing, default_critic_sharing, obs_groups, split_off
 from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
-
-Role = Literal["actor", "critic"]
 
 
 class Learner(NamedTuple):

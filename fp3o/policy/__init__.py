@@ -38,13 +38,14 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 from fp3o.policy.card import Card
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
-from fp3o.policy.team import Choices, Normal
+from fp3o.policy.team import Choices, ChoicesAndVector, Normal
 from fp3o.policy.trust import TrustError, require_trust
 
 __all__ = [
     "Agent",
     "Card",
     "Choices",
+    "ChoicesAndVector",
     "Normal",
     "Policy",
     "PolicyError",

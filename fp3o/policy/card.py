@@ -104,7 +104,7 @@ class Card:
         if size:
             shapes["network.gru.weight"] = (groups[-2], size, 3 * size)
             shapes["network.gru.bias"] = (groups[-2], 3 * size)
-        if num_dimensions := box_size(self.spec.actions):
+        if num_dimensions := self.spec.actions.num_dimensions:
             shapes["log_std.value"] = (groups[-1], num_dimensions)
         return shapes | self.moment_shapes()
 
@@ -165,13 +165,6 @@ class Card:
             return {"conv": self.conv} if self.conv else {}
         arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
         return {"network_class": self.network_class, "arrays": arrays}
-
-
-def box_size(actions: ActionSpace) -> int:
-    """Padded number of dimensions of the vector in an action; 0: there is none."""
-    if isinstance(actions, Discrete):
-        return 0
-    return (actions.box if isinstance(actions, Mixed) else actions).num_outputs
 
 
 def _actions_document(actions: ActionSpace) -> dict[str, Any]:

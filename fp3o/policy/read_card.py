@@ -6,7 +6,7 @@ from typing import Any
 from fp3o.errors import SettingError
 from fp3o.files import CHECKSUM, document_checksum
 from fp3o.networks.conv_layers import conv_stack
-from fp3o.policy.card import WEIGHTS, Card, box_size
+from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
@@ -146,7 +146,7 @@ def _check_sizes(card: Card) -> None:
     _check_conv(card)
     if card.network_class is not None:
         needed = card.moment_shapes()
-        if num_dimensions := box_size(card.spec.actions):
+        if num_dimensions := card.spec.actions.num_dimensions:
             needed["log_std.value"] = (max(card.sharing[-1]) + 1, num_dimensions)
         for name, wanted in needed.items():
             if (given := card.shapes().get(name)) != wanted:
