@@ -61,11 +61,11 @@ def export_policy(policy: Policy, out: str | os.PathLike[str], to: str = "onnx")
     The file is compared with the policy on random inputs before it is written. A custom network is
     imported, which needs a policy that was loaded with trust.
     """
-    if to not in FORMATS:
-        raise SettingError(f"cannot export to {to!r}: {nearest(to, FORMATS)}")
+    if to not in EXPORT_FORMATS:
+        raise SettingError(f"cannot export to {to!r}: {nearest(to, EXPORT_FORMATS)}")
     if policy.card.network_class is not None:
         require_trust(policy.trusted, "network", policy.card.network_class)
-    contents = FORMATS[to](policy)
+    contents = EXPORT_FORMATS[to](policy)
     path = Path(out)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def _onnx(policy: Policy) -> dict[str, bytes]:
     return {"": content}
 
 
-FORMATS: Mapping[str, Callable[[Policy], dict[str, bytes]]] = {
+EXPORT_FORMATS: Mapping[str, Callable[[Policy], dict[str, bytes]]] = {
     "onnx": _onnx,
     "stablehlo": _stablehlo,
 }

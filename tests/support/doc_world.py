@@ -107,6 +107,8 @@ class World:
         self._resolve, self._start = RunConfig.resolve, train_module.start_run
         self._continue = train_module.continue_run
         patch.setenv("FP3O_DEBUG", "1")  # errors are raised, not printed
+        patch.setenv("MINARI_DATASETS_PATH", str(Path("datasets").absolute()))
+        fewer(patch, "fp3o.runs.recording.record", 2, "episodes", 2)
         patch.setattr(RunConfig, "resolve", lambda config: self.resolve(config))
         patch.setattr(train_module, "start_run", self.start_run)
         patch.setattr(train_module, "continue_run", self.continue_run)
