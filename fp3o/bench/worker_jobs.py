@@ -26,7 +26,7 @@ def chunk_actions(spec: EnvSpec, num_envs: int) -> np.ndarray:
     if isinstance(spec.actions, Discrete):
         sizes = np.array(spec.actions.sizes)
         return random.integers(0, sizes, (*shape, sizes.shape[1]))
-    return random.uniform(-1.0, 1.0, (*shape, max(spec.actions.sizes))).astype(np.float32)
+    return random.uniform(-1.0, 1.0, (*shape, spec.actions.num_dimensions)).astype(np.float32)
 
 
 def pettingzoo_job(task: PettingZoo, num_envs: int) -> TimedJob:
@@ -43,7 +43,7 @@ def pettingzoo_job(task: PettingZoo, num_envs: int) -> TimedJob:
         for chosen in actions:
             for env, own in zip(envs, chosen, strict=True):
                 codecs = zip(layout.agents, layout.action_codecs, own, strict=True)
-                env.step({agent: codec.decode(x) for agent, codec, x in codecs})
+                env.step({agent: codec.decode(x, x) for agent, codec, x in codecs})
                 if not env.agents:
                     env.reset()
 
@@ -71,7 +71,7 @@ def supersuit_job(task: PettingZoo, num_envs: int, processes: int, closing: Exit
     env = supersuit.concat_vec_envs_v1(one, num_envs, num_cpus=processes)
     codec = task._inspection.layout.action_codecs[0]
     actions = [
-        np.array([codec.decode(own) for team in chosen for own in team])
+        np.array([codec.decode(own, own) for team in chosen for own in team])
         for chosen in chunk_actions(task.spec, num_envs)
     ]
     # It would wait for its processes for ever, when this one ends.

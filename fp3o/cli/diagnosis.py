@@ -143,15 +143,13 @@ def _use_once(env: Any) -> None:
     import numpy as np
 
     from fp3o.envs.api import HostEnv
-    from fp3o.spec import Discrete
 
     if not isinstance(env, HostEnv):
         jax.eval_shape(env.reset, jax.random.key(0))
         return
     space = env.spec.actions
-    discrete = isinstance(space, Discrete)
-    size = len(space.widths) if discrete else space.mask.shape[1]
-    action = np.zeros((1, env.spec.num_agents, size), np.int32 if discrete else np.float32)
+    kind = np.int32 if space.integers else np.float32
+    action = np.zeros((1, env.spec.num_agents, space.action_size), kind)
     batch = env.vectorise(1)
     batch.step(batch.reset(jax.random.key(0))[0], action)
 

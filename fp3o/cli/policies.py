@@ -31,9 +31,9 @@ class PolicyOptions:
 
     def load(self) -> "Policy":
         """Read the policy."""
-        from fp3o.policy import Policy
+        from fp3o.runs.source import load_policy
 
-        return Policy.load(self.run, which=self.which, seed=self.policy_seed, trust=self.trust)
+        return load_policy(self.run, self.which, self.policy_seed, self.trust)
 
 
 @dataclass(kw_only=True)

@@ -73,9 +73,6 @@ def make_batch(
     values = _values(setup, learner, trajectory, critic_hidden)
     residuals = _residuals(setup, hparams, learner, trajectory, values)
     alive = agent_first(trajectory.alive).astype(residuals.delta.dtype)
-    if setup.config.frozen_agents:
-        # To the learner they are dead: no loss, a ratio of 1, and parameters that stay as they are.
-        alive *= setup.learns[:, None, None]
     advantage = advantages(residuals, jnp.ones_like(residuals.decay))
     target = advantage + residuals.value
     before = jnp.concatenate([critic_hidden[:, :, None], values.hidden[:, :, :-1]], axis=2)
@@ -126,6 +123,9 @@ def standardise_advantages(
 
 def _with_network_inputs(setup: Setup, learner: Learner, trajectory: Trajectory) -> Trajectory:
     """Replace observations and states by the inputs of the networks; mask padded actions."""
+    if setup.config.frozen_agents:
+        # To the learner they are dead: no loss, a ratio of 1, and parameters that stay as they are.
+        trajectory = trajectory._replace(alive=trajectory.alive & setup.learns)
     obs_norm = setup.actor(learner.actor).obs_norm
     critic_norm = setup.critic(learner.critic).obs_norm
     return trajectory._replace(

@@ -19,8 +19,9 @@ from fp3o.algorithms.table import parse_algorithm
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.networks.conv_layers import ConvSpec, ConvStack, conv_stack
+from fp3o.networks.network import Role
 from fp3o.sharing.schemes import SharingSpec
-from fp3o.spec import EnvSpec
+from fp3o.spec import EnvSpec, ImageShape
 from fp3o.types import Scalar
 
 
@@ -150,10 +151,13 @@ class Config:
         """Static properties of the algorithm's stages for this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
 
-    def conv_stacks(self, spec: EnvSpec) -> Mapping[str, ConvStack]:
+    def conv_stacks(self, spec: EnvSpec) -> Mapping[Role, ConvStack]:
         """Convolutions of the actor and of the critic, whose inputs may begin with an image."""
         central = self.row.critic_input == "state"
-        images = {"actor": spec.image, "critic": spec.state_image if central else spec.image}
+        images: Mapping[Role, ImageShape | None] = {
+            "actor": spec.image,
+            "critic": spec.state_image if central else spec.image,
+        }
         return {role: conv_stack(self.conv, image) for role, image in images.items()}
 
     def replace(self, **changes: object) -> "Config":

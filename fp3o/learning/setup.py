@@ -1,7 +1,7 @@
 """The static setup of training: task, settings, sharing maps, parameter layouts."""
 
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,14 +19,19 @@ from fp3o.networks.conv_layers import ConvStack
 from fp3o.networks.critics import CRITICS, critic_class
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.layers import normalise, pad_features
-from fp3o.networks.network import MLPGRUNetwork, Network, NetworkSpec, TrunkSpec, network_class
+from fp3o.networks.network import (
+    MLPGRUNetwork,
+    Network,
+    NetworkSpec,
+    Role,
+    TrunkSpec,
+    network_class,
+)
 from fp3o.networks.obs_norm import ObsNorm, make_obs_norm
 from fp3o.networks.validate import validate_network
 from fp3o.sharing.maps import Sharing, default_critic_sharing, obs_groups, split_off
 from fp3o.sharing.schemes import SharingSpec, layer_groups, resolve_groups
 from fp3o.spec import EnvSpec
-
-Role = Literal["actor", "critic"]
 
 
 class Learner(NamedTuple):
@@ -47,7 +52,7 @@ class Setup:
         self.spec, self.config = spec, config
         self.row: Algorithm = config.row
         self.stage_facts = config.stage_facts(spec)
-        self.network = network_class(config.network)
+        self.network = CRITICS.get(config.network) or network_class(config.network)
         self.critic_network = critic_class(config.critic or config.network)
         check_scopes(config, spec, self.network.scope, self.critic_network.scope)
         stacks = config.conv_stacks(spec)
@@ -189,10 +194,10 @@ class Setup:
         critic = Critic(self.critic_network.make(critic_spec, random))
         if not self.config.obs_norm:
             return actor, critic
-        groups = obs_groups(self.spec)
+        groups = obs_groups(self.spec, self.config.frozen_agents), obs_groups(self.spec)
         ids = self.spec.num_agents if self.config.agent_id else 0
         norms = [
-            make_obs_norm(spec.num_in - ids - spec.trunk.conv.image_size, groups)
-            for spec in (actor_spec, critic_spec)
+            make_obs_norm(spec.num_in - ids - spec.trunk.conv.image_size, own)
+            for spec, own in zip((actor_spec, critic_spec), groups, strict=True)
         ]
         return replace(actor, obs_norm=norms[0]), replace(critic, obs_norm=norms[1])

@@ -41,6 +41,10 @@ Outputs = tuple[Float[Array, "k r o"], Float[Array, "k r h"]]
 """Outputs, and hidden states after every sample."""
 
 
+Role = Literal["actor", "critic"]
+"""What a network is for."""
+
+
 class TrunkSpec(NamedTuple):
     """Sizes of the layers between a network's input and its output layer."""
 
@@ -55,7 +59,7 @@ class TrunkSpec(NamedTuple):
 class NetworkSpec(NamedTuple):
     """Specification from which a network is built: role, sizes, sharing."""
 
-    role: Literal["actor", "critic"]
+    role: Role
     env_spec: EnvSpec
     """Number of agents, observation and action sizes of the task."""
     num_in: int

@@ -26,18 +26,21 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 | `team`      | agents that act together: observations to actions                     |
 | `policy`    | the whole team with its folder; one agent alone                       |
 | `export`    | between the learner's parameters (JAX) and a policy folder            |
+| `transfer`  | parameters as the start of another network, by agents                 |
+| `fit`       | whether agents of a policy fit another setup                          |
 """
 
 from fp3o.policy.card import Card
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
-from fp3o.policy.team import Choices, Normal
+from fp3o.policy.team import Choices, ChoicesAndVector, Normal
 from fp3o.policy.trust import TrustError, require_trust
 
 __all__ = [
     "Agent",
     "Card",
     "Choices",
+    "ChoicesAndVector",
     "Normal",
     "Policy",
     "PolicyError",

@@ -68,7 +68,7 @@ def config_of(card: Card) -> Config:
     """Settings with which a policy of this card can be evaluated; not those of its training."""
     names = (
         "sharing", "hidden", "gru_size", "std_param", "activation", "agent_id", "layer_norm",
-        "obs_norm",
+        "obs_norm", "frozen_agents",
     )  # fmt: skip
     network = {name: getattr(card, name) for name in names}
     network["network"] = card.network_class or "mlp_gru"
@@ -171,13 +171,15 @@ def card_of(
         arrays=arrays,
         conv=setup.network_spec("actor").trunk.conv.layers,
         obs_norm=config.obs_norm,
+        frozen_agents=tuple(config.frozen_agents),
     )
 
 
 def _structure(card: Card) -> dict[str, Any]:
     """The properties that must be equal for two policies to have compatible weights."""
-    names = {field.name for field in fields(Card)} - {"spec", "value", "provenance"}
+    names = {x.name for x in fields(Card)} - {"spec", "value", "provenance", "frozen_agents"}
     facts = {"actions": card.spec.actions, "obs_size": card.spec.obs_size}
+    facts["frozen_agents"] = card.frozen_agents if card.obs_norm else ()
     facts["image"] = card.spec.image if card.conv else None
     return facts | {name: getattr(card, name) for name in sorted(names)}
 

@@ -10,7 +10,7 @@ from fp3o.policy.card import Card
 from fp3o.policy.export import card_of
 from fp3o.spec import ActionSpace, Discrete, EnvSpec, Mixed
 
-NOT_COMPARED = {"spec", "sharing", "value", "provenance", "arrays"}
+NOT_COMPARED = {"spec", "sharing", "value", "provenance", "arrays", "frozen_agents"}
 """Fields of a card in which two policies may differ and still have the same kind of network."""
 
 SETTINGS = {"network_class": "network"}
@@ -22,6 +22,22 @@ def require_fit(card: Card, setup: Setup, agents: Mapping[int, int], owner: str)
 
     `agents` maps the agents of the setup to those of the policy.
     """
+    if card.spec.obs_size != setup.spec.obs_size:
+        raise SettingError(
+            f"{owner} was trained with observations of size {card.spec.obs_size}, those of "
+            f"{setup.spec.name} have size {setup.spec.obs_size}: only equal sizes fit"
+        )
+    if card.conv and card.spec.image != setup.spec.image:
+        raise SettingError(
+            f"{owner} was trained with images of shape {card.spec.image}, those of "
+            f"{setup.spec.name} have shape {setup.spec.image}: only equal shapes fit"
+        )
+    for new, old in agents.items():
+        if (theirs := _actions(card.spec, old)) != (own := _actions(setup.spec, new)):
+            raise SettingError(
+                f"agent {old} of {owner} has the actions {theirs}, agent {new} of "
+                f"{setup.spec.name} has {own}: only equal actions fit"
+            )
     ours = card_of(setup)
     for name in (x.name for x in fields(Card) if x.name not in NOT_COMPARED):
         theirs, own = (_setting(name, getattr(x, name)) for x in (card, ours))
@@ -30,17 +46,6 @@ def require_fit(card: Card, setup: Setup, agents: Mapping[int, int], owner: str)
             raise SettingError(
                 f"{owner} has a network with {setting}={theirs}, this run {setting}={own}: set "
                 f"{setting}={theirs}"
-            )
-    if card.spec.obs_size != setup.spec.obs_size:
-        raise SettingError(
-            f"{owner} was trained with observations of size {card.spec.obs_size}, those of "
-            f"{setup.spec.name} have size {setup.spec.obs_size}: only equal sizes fit"
-        )
-    for new, old in agents.items():
-        if (theirs := _actions(card.spec, old)) != (own := _actions(setup.spec, new)):
-            raise SettingError(
-                f"agent {old} of {owner} has the actions {theirs}, agent {new} of "
-                f"{setup.spec.name} has {own}: only equal actions fit"
             )
 
 

@@ -28,7 +28,7 @@ class TeamInputs:
         self._mask = spec.actions.mask[list(agents)]
         self._count, self._moments = len(agents), None
         if card.obs_norm:
-            group = [obs_groups(spec)[agent] for agent in agents]
+            group = [obs_groups(spec, card.frozen_agents)[agent] for agent in agents]
             mean, std = (weights[f"obs_norm.{name}"][group] for name in ("mean", "std"))
             self._moments = mean, obs_scale(mean, std)
 

@@ -15,7 +15,7 @@ from fp3o.policy.inputs import TeamInputs
 from fp3o.policy.network import NumPyNetwork
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.trust import require_trust
-from fp3o.spec import Discrete
+from fp3o.spec import Mixed
 
 _MASKED_LOGIT = -1e10
 """Logit of a choice that is not available: its probability is exactly 0."""
@@ -34,6 +34,13 @@ class Normal(NamedTuple):
     std: np.ndarray
 
 
+class ChoicesAndVector(NamedTuple):
+    """Distributions of the two parts of mixed actions."""
+
+    choices: Choices
+    vector: Normal
+
+
 class Team:
     """Agents of a policy that act together."""
 
@@ -49,10 +56,9 @@ class Team:
         self._inputs = TeamInputs(card, weights, agents)
         if card.network_class is None:
             self._network = NumPyNetwork(card, weights, agents)
-        self._std, self._widths = None, ()
-        if isinstance(card.spec.actions, Discrete):
-            self._widths = card.spec.actions.widths
-        else:
+        self._widths, self._mixed = card.spec.actions.widths, isinstance(card.spec.actions, Mixed)
+        self._std = np.zeros((len(self._agents), 0), np.float32)
+        if card.spec.actions.num_dimensions:
             free = weights["log_std.value"][[card.sharing[-1][agent] for agent in agents]]
             self._std = _standard_deviation(card.std_param, free)
 
@@ -78,15 +84,21 @@ class Team:
         episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Padded actions of all agents and the next hidden state; arguments as in `Policy.act`."""
-        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
+        logits, (mean, std), after = self._step(obs, hidden_state, action_mask, episode_start)
         generator = None if deterministic else random or np.random.default_rng()
-        if std is not None:
+        parts = []
+        if self._widths:
+            if generator is not None:  # the argmax samples from the softmax
+                logits = logits + generator.gumbel(size=logits.shape)
+            choices = [part.argmax(-1) for part in self._sub_actions(logits)]
+            parts.append(np.stack(choices, axis=-1))
+        if self._mixed or not self._widths:
             if generator is not None:
-                out = out + std * generator.standard_normal(out.shape, np.float32)
-            return out, after
-        if generator is not None:
-            out = out + generator.gumbel(size=out.shape)  # the argmax samples from the softmax
-        return np.stack([part.argmax(-1) for part in self._sub_actions(out)], axis=-1), after
+                mean = mean + std * generator.standard_normal(mean.shape, np.float32)
+            parts.append(mean)
+        if self._mixed:
+            parts = [np.concatenate([part.astype(np.float32) for part in parts], axis=-1)]
+        return parts[0], after
 
     def distribution(
         self,
@@ -94,17 +106,18 @@ class Team:
         hidden_state: np.ndarray | None = None,
         action_mask: Any = None,
         episode_start: Any = None,
-    ) -> tuple[Choices | Normal, np.ndarray]:
+    ) -> tuple[Choices | Normal | ChoicesAndVector, np.ndarray]:
         """The distribution `act` samples from, and the next hidden state; arguments as in `act`.
 
         It always has a row for every agent, padded.
         """
-        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
-        if std is not None:
-            return Normal(out, std), after
-        odds = [np.exp(part - part.max(-1, keepdims=True)) for part in self._sub_actions(out)]
+        logits, vector, after = self._step(obs, hidden_state, action_mask, episode_start)
+        if not self._widths:
+            return vector, after
+        odds = [np.exp(part - part.max(-1, keepdims=True)) for part in self._sub_actions(logits)]
         parts = [part / part.sum(-1, keepdims=True) for part in odds]
-        return Choices(np.concatenate(parts, axis=-1)), after
+        choices = Choices(np.concatenate(parts, axis=-1))
+        return ChoicesAndVector(choices, vector) if self._mixed else choices, after
 
     def _sub_actions(self, x: np.ndarray) -> list[np.ndarray]:
         """The last axis cut into one piece per sub-action."""
@@ -113,8 +126,8 @@ class Team:
 
     def _step(
         self, obs: Any, hidden_state: Any, action_mask: Any, episode_start: Any
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Masked logits (Box: means and deviations), and the next hidden state."""
+    ) -> tuple[np.ndarray, Normal, np.ndarray]:
+        """Masked logits, the distribution of the vector, and the next hidden state."""
         with np.errstate(all="ignore"):
             x = self._inputs.features(obs)
             batch = x.shape[:-2]
@@ -127,10 +140,11 @@ class Team:
             )
         out, after = _agent_last(out, batch), _agent_last(after, batch)
         mask = self._inputs.action_mask(action_mask, batch)
-        if self._std is None:
-            return np.where(mask, out, np.float32(_MASKED_LOGIT)), None, after
-        std = np.broadcast_to(self._std, out.shape)
-        return out * mask, std * mask, after
+        number = sum(self._widths)
+        logits = np.where(mask[..., :number], out[..., :number], np.float32(_MASKED_LOGIT))
+        mean, exists = out[..., number:], mask[..., number:]
+        std = np.broadcast_to(self._std, mean.shape)
+        return logits, Normal(mean * exists, std * exists), after
 
 
 def _standard_deviation(kind: str, free: np.ndarray) -> np.ndarray:

@@ -7,18 +7,16 @@ its agents come. The entries of an agent's one-hot index are moved with the agen
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
 
 from fp3o.errors import SettingError
 from fp3o.learning.optim import PackedParams
-from fp3o.learning.setup import Setup
+from fp3o.learning.setup import Role, Setup
 from fp3o.policy.export import array_name, pack_params, parameter_shapes, unpack_params
 from fp3o.sharing.maps import Groups
-
-Role = Literal["actor", "critic"]
 
 
 @dataclass(frozen=True)

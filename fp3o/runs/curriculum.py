@@ -79,22 +79,32 @@ def curriculum(
     configs = [_stage(k, {**settings, **stage}, trust) for k, stage in enumerate(given, 1)]
     _check_order(configs)
     directory = RunDirectory(out if out is not None else _free_folder())
-    runs: list[Run] = []
     _open(directory, configs)
     with directory.writing():
-        for stage in configs:
-            display = make_display(progress)
-            display.say(f"stage {stage.number} of {len(configs)}: {stage.plain.task}")
-            path = stage_path(directory, stage.number)
-            if RunDirectory(path).exists():
-                run = training.continue_run(path, display, loggers, placement=placement)
-            else:
-                config = _started_from(stage, directory)
-                run = training.start_run(config, path, display, loggers, placement=placement)
-            runs += [run] if run else []
-            if run and not run.finished:
-                display.say(f"continue with `fp3o curriculum {directory.path}`")
-                break
+        return _train_stages(configs, directory, progress, loggers, placement)
+
+
+def _train_stages(
+    stages: Sequence[CurriculumStage],
+    directory: RunDirectory,
+    progress: DisplayStyle,
+    loggers: Sequence[str],
+    placement: Placement,
+) -> list[Run]:
+    """Start or continue the stages in order, until one is stopped."""
+    runs: list[Run] = []
+    for stage in stages:
+        display, path = make_display(progress), stage_path(directory, stage.number)
+        display.say(f"stage {stage.number} of {len(stages)}: {stage.plain.task}")
+        if RunDirectory(path).exists():
+            run = training.continue_run(path, display, loggers, placement=placement)
+        else:
+            config = _started_from(stage, directory)
+            run = training.start_run(config, path, display, loggers, placement=placement)
+        runs += [run] if run else []
+        if run and not run.finished:
+            display.say(f"continue with `fp3o curriculum {directory.path}`")
+            break
     return runs
 
 
@@ -111,20 +121,19 @@ def _read_stages(
         return _checked_stages(stages), out
     path = Path(stages)
     if path.is_dir():
-        out = path if out is None else out
-        path = path / CURRICULUM_FILE
-    shared = read_settings(path)
-    found = [
-        {**{k: x for k, x in shared.items() if k not in ("stages", "format")}, **stage}
-        for stage in _checked_stages(shared.get("stages"))
-    ]
+        shared = {"stages": RunDirectory(path).read_json(CURRICULUM_FILE).get("stages")}
+        folder = path
+    else:
+        shared, folder = read_settings(path), Path("runs") / path.stem
+    listed = _checked_stages(shared.pop("stages", None))
+    found = [{**shared, **stage} for stage in listed]
     for stage in found:
         require_trust_in_settings(stage, trust, path)
-    return found, Path("runs") / path.stem if out is None else out
+    return found, folder if out is None else out
 
 
 def _checked_stages(stages: Any) -> list[dict[str, Any]]:
-    if not isinstance(stages, Sequence) or not stages:
+    if not isinstance(stages, list | tuple) or not stages:
         raise SettingError(f"a curriculum needs a list of stages, got {show(stages)}")
     for stage in stages:
         if not isinstance(stage, Mapping):

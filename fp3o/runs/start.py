@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Start:
+class SavedStart:
     """The parameters with which a run starts."""
 
     setup: Setup
@@ -104,7 +104,7 @@ def check_start(config: RunConfig) -> RunConfig:
     return config
 
 
-def read_start(config: RunConfig) -> Start:
+def read_start(config: RunConfig) -> SavedStart:
     """Read the saved policies of resolved settings."""
     setup = Setup(config.task_info.spec(config.variant), config.learner)
     sources = _sources(config)
@@ -117,7 +117,7 @@ def read_start(config: RunConfig) -> Start:
         critic = (Origin(name, found.critic, size, everyone),)
         value_norm = (Origin(name, found.value_norm, size, everyone),)
         records[0] |= {"critic": found.record}
-    return Start(setup, [x.origin(setup) for x in sources], critic, value_norm, records)
+    return SavedStart(setup, [x.origin(setup) for x in sources], critic, value_norm, records)
 
 
 def source_records(config: RunConfig) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def started(
 
     They have to be those that were recorded. The first of several processes reads them for all.
     """
-    fresh, result = program.fetch(state.learner), []
+    fresh, result = jax.tree.map(jnp.asarray, program.fetch(state.learner)), []
 
     def read() -> dict[str, Any]:
         start = read_start(config)

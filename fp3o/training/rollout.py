@@ -13,8 +13,7 @@ from fp3o.learning.critic_input import critic_input
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import Actor
-from fp3o.networks.distributions import Categorical, Gaussian, num_outputs
-from fp3o.spec import Discrete
+from fp3o.networks.distributions import action_noise
 from fp3o.training.episodes import EpisodeStats, EvalEpisodes, count_step
 from fp3o.training.faults import step_fault
 from fp3o.types import TimeStep, Trajectory
@@ -78,12 +77,10 @@ def sample_noise(
     setup: Setup, key: PRNGKeyArray, num_envs: int, blocks: int = 1
 ) -> Float[Array, "n e a"]:
     """Sample the noise of one decision of the team in every environment, block by block."""
-    actions = setup.spec.actions
-    distribution = Categorical if isinstance(actions, Discrete) else Gaussian
-    keys = block_keys(key, blocks)
-    shape = (setup.spec.num_agents, num_envs // len(keys), num_outputs(actions))
-    noise = jax.vmap(lambda key: distribution.noise(key, shape, float), out_axes=1)(keys)
-    return noise.reshape(shape[0], num_envs, shape[2])
+    actions, keys = setup.spec.actions, block_keys(key, blocks)
+    batch = setup.spec.num_agents, num_envs // len(keys)
+    noise = jax.vmap(lambda key: action_noise(actions, key, batch), out_axes=1)(keys)
+    return noise.reshape(batch[0], num_envs, actions.num_outputs)
 
 
 def choose_actions(

@@ -50,7 +50,7 @@ def test_frozen_agents_stay_and_the_others_learn(
     algorithm: str, sharing: str, gru_size: int
 ) -> None:
     """No bit of the frozen agent changes; the others learn as in a task where it is dead."""
-    config = TINY.replace(algorithm=algorithm, gru_size=gru_size, mask_value_loss=True)
+    config = TINY.replace(algorithm=algorithm, gru_size=gru_size)
     frozen = config.replace(sharing=sharing, frozen_agents=(2,))
     before, after, program = trained(CREDIT, frozen)
     layout = program.setup.actor_layout

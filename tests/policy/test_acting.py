@@ -25,10 +25,17 @@ from fp3o.errors import NonFiniteError
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.mlp import ACTIVATIONS
-from fp3o.policy import Choices, Normal, Policy, network, team
+from fp3o.policy import Choices, ChoicesAndVector, Normal, Policy, network, team
 from fp3o.policy.actions import own_action
 from fp3o.policy.export import read_actor
 from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
+
+KINDS = {"discrete": Choices, "box": Normal, "mixed": ChoicesAndVector}
+
+
+def arrays(given: Choices | Normal | ChoicesAndVector) -> list[np.ndarray]:
+    """The arrays of a distribution."""
+    return jax.tree.leaves(given)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -52,10 +59,10 @@ def test_acts_like_the_jax_policy(
         choice, wanted = reference(rows, step, jnp.asarray(past))
         given, after = loaded.distribution(hidden_state=hidden_state, **step)
         unmasked, _ = loaded.distribution(step["obs"])
-        assert [part.shape for part in unmasked] == [part.shape for part in given]
+        assert [part.shape for part in arrays(unmasked)] == [part.shape for part in arrays(given)]
         actions, hidden_state = loaded.act(hidden_state=hidden_state, **step)
-        assert isinstance(given, Choices if space == "discrete" else Normal)
-        for one, other in zip(given, wanted, strict=True):
+        assert isinstance(given, KINDS[space])
+        for one, other in zip(arrays(given), wanted, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
         np.testing.assert_allclose(actions, choice.action, atol=1e-5)
         np.testing.assert_allclose(hidden_state, choice.hidden_state, atol=1e-5)
@@ -65,7 +72,9 @@ def test_acts_like_the_jax_policy(
     assert not gru_size or np.abs(hidden_state).max() > 0.1
 
 
-@pytest.mark.parametrize(("sharing", "space"), [("custom", "discrete"), ("partial", "box")])
+@pytest.mark.parametrize(
+    ("sharing", "space"), [("custom", "discrete"), ("partial", "box"), ("custom", "mixed")]
+)
 def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
     """Single agents, observations without padding and all batch shapes give the same actions."""
     loaded = saved_policy(sharing, 4, space, tmp_path / "policy")
@@ -117,11 +126,14 @@ def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
         )
         given, _ = loaded.distribution(obs[0], action_mask=action_mask[0])
         actions, _ = loaded.act(obs, action_mask=action_mask, deterministic=False, random=random)
-        if isinstance(given, Normal):
-            np.testing.assert_allclose(actions.mean(0), given.mean, atol=5 * 0.5 / many**0.5)
-            np.testing.assert_allclose(actions.std(0), given.std, atol=0.01)
-            continue
-        for d in range(2):
+        if isinstance(given, ChoicesAndVector):
+            (given, vector), actions, taken = given, *np.split(actions, [2], axis=-1)
+        else:
+            vector, taken = given, actions
+        if isinstance(vector, Normal):
+            np.testing.assert_allclose(taken.mean(0), vector.mean, atol=5 * 0.5 / many**0.5)
+            np.testing.assert_allclose(taken.std(0), vector.std, atol=0.01)
+        for d in range(2) if isinstance(given, Choices) else ():
             p = given.probabilities[:, 4 * d : 4 * d + 4]
             frequency = (actions[:, :, d, None] == np.arange(4)).mean(0)
             assert (np.abs(frequency - p) <= 5 * np.sqrt(p * (1 - p) / many)).all()

@@ -58,6 +58,7 @@ SMALL: dict[str, list[Any]] = {
     "schedule": [*SCHEDULES], "surrogate": [*SURROGATES], "blocks": [None, 1, 2, 3],
     "log_every": [1, 7], "eval_every": [0, 1, 2], "rounds": [1, 2], "critic_passes": [1, 2],
     "dependent_epochs": [None, 0, 1, 2], "inner_clip": [None, 0.0, 0.5],
+    "conv": [None, ()],
 }  # fmt: skip
 """Valid values where the type does not give them."""
 
@@ -159,8 +160,9 @@ def check_run(path: Path, config: RunConfig) -> None:
     @jax.jit
     def log_probs(params: Any) -> tuple[Any, Any]:
         """Of the most likely action, and of the one that the saved policy takes."""
-        features, starts = swap(setup.inputs(jnp.asarray(obs))), jnp.ones((team, 1), bool)
-        policy, _ = setup.actor(params)(features, swap(mask), jnp.asarray(hidden), starts)
+        actor, starts = setup.actor(params), jnp.ones((team, 1), bool)
+        features = swap(setup.inputs(jnp.asarray(obs), "actor", actor.obs_norm))
+        policy, _ = actor(features, swap(mask), jnp.asarray(hidden), starts)
         return policy.log_prob(policy.mode()), policy.log_prob(swap(action))
 
     np.testing.assert_allclose(*log_probs(params), atol=1e-3)

@@ -38,7 +38,7 @@ EXISTING = ("runs/my-run", "runs/a", "runs/b", "runs/c", "runs/cheetah", "runs/b
 """Runs (and a policy) that pages use without creating them."""
 EXPENSIVE = {
     "adapters", "custom-environments", "extending", "mpe", "README", "sharing", "smac", "tasks",
-    "toys", "training-loop",
+    "toys", "training-loop", "warm-start",
 }  # fmt: skip
 """Pages whose Python takes long: by default only their imports and definitions are executed."""
 

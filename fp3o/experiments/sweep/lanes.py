@@ -26,7 +26,7 @@ from fp3o.runs.evaluation import (
 )
 from fp3o.runs.programs import make_training_envs
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.start import Start, read_start
+from fp3o.runs.start import SavedStart, read_start
 from fp3o.training.divergence import refuse_divergence
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.faults import refuse_fault
@@ -196,7 +196,7 @@ class Lanes:
         return self._start.learners(fresh) if self._start else fresh
 
     @cached_property
-    def _start(self) -> Start | None:
+    def _start(self) -> SavedStart | None:
         """The saved policies from which every trial starts; None: there are none."""
         return read_start(self.config) if self.config.starts else None
 

@@ -95,7 +95,7 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "mpe2.simple_spread_v3:paralel_env": "did you mean 'parallel_env'",
         "mpe2.simple_spread_v3.wrong": "'mpe2.simple_spread_v3' has no 'wrong'",
         "tiny_zoo": "'tiny_zoo' has no 'parallel_env'", "poor_zoo": "not_to_be_found",
-        "mpe2.simple_spread_v3:env": "AEC environment.*aec_to_parallel",
+        "pettingzoo.classic.tictactoe_v3": "AEC environment.* PettingZoo cannot make a parallel",
         "builtins:dict": "dict names no possible_agents",
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=words):
@@ -110,6 +110,7 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[tuple[dict[str, Any], str]] = [
         ({"reward": "man"}, "did you mean 'mean'"), ({"workers": -1}, "at least 0"),
         ({"max_episode_steps": 0}, "at least 1"), ({"on_failure": "halt"}, "Known: replace, stop"),
+        ({"images": "al"}, "did you mean 'all'"),
         ({"timeouts": Timeouts(-1)}, "timeouts"),
     ]  # fmt: skip
     for wrong, words in options:
