@@ -83,6 +83,16 @@ def evaluate_with_keys(
     return joined
 
 
+def evaluation_rows(
+    program: Program, config: RunConfig, actor: Any, iteration: int
+) -> list[dict[str, Any]]:
+    """The evaluation of every seed's actor after an iteration, as rows of metrics."""
+    purpose = DURING_TRAINING, iteration
+    found = evaluate_params(program, config, actor, config.eval_episodes, purpose)
+    names = program.setup.spec.episode_metrics
+    return [evaluation_row(EvalEpisodes(*one), names) for one in zip(*found, strict=True)]
+
+
 def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """One seed's evaluation during training as metrics: means over the episodes that ended."""
     done = np.isfinite(episodes.returns)

@@ -20,12 +20,10 @@ from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import read_settings
+from fp3o.runs.run_config import RunConfig, make_config
 from fp3o.runs.source import is_trusted
 from fp3o.runs.start import source_records
 from fp3o.runs.trainer import Trainer
-from fp3o.runs.trust import require_trust_in_settings
 from fp3o.runs.turn import TrainingStep
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.mesh import Devices
@@ -109,28 +107,6 @@ def resume(
     prepare_resume(path, restart, trust, display)
     run = continue_run(path, display, loggers, steps, placement=placement)
     return replace(_run_of_leader(run, path), trust=trust)
-
-
-def make_config(
-    task: str | None = None,
-    config: RunConfig | str | Path | None = None,
-    preset: str | None = None,
-    trust: bool = False,
-) -> RunConfig:
-    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is.
-
-    A file that names code to import needs `trust`.
-    """
-    if isinstance(config, RunConfig):
-        if preset is not None:
-            raise SettingError("give either a RunConfig or a preset, not both")
-        return config if task is None else config.with_settings({"task": task})
-    filed = read_settings(config) if config is not None else {}
-    if task is not None:
-        filed["task"] = task
-    require_trust_in_settings(filed, trust, str(config), named={"task": task})
-    base = RunConfig.from_preset(filed.get("task"), preset)
-    return base.with_settings({**filed, "task": base.task})
 
 
 def start_run(*arguments: Any, **options: Any) -> Run | None:
