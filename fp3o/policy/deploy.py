@@ -21,9 +21,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +32,7 @@ from jaxtyping import Array
 from fp3o.errors import MissingExtraError, SettingError, UserError, nearest
 from fp3o.imports import describe_error
 from fp3o.networks.backend import traced_for_cpu
-from fp3o.networks.distributions import Categorical, Gaussian
+from fp3o.networks.distributions import Categorical, Distribution, MixedDistribution
 from fp3o.policy import Card, Policy, require_trust
 from fp3o.policy.describe import policy_facts
 from fp3o.policy.export import make_actor_of
@@ -112,13 +109,12 @@ def team_step(policy: Policy) -> Step:
     return step
 
 
-def _parameters(distribution: Any) -> dict[str, Array]:
+def _parameters(distribution: Distribution) -> dict[str, Array]:
     """Parameters of a distribution, named as in `Policy.distribution`; 0 where there is padding."""
     if isinstance(distribution, Categorical):
         return {"probabilities": jnp.exp(distribution.log_p)}
-    if not isinstance(distribution, Gaussian):  # one of both parts
-        parts = [getattr(distribution, part.name) for part in fields(distribution)]
-        return reduce(or_, map(_parameters, parts))
+    if isinstance(distribution, MixedDistribution):
+        return _parameters(distribution.choices) | _parameters(distribution.vector)
     mask, mean = distribution.action_mask, distribution.mean
     std = jnp.broadcast_to(distribution.std, mean.shape)
     return {"mean": jnp.where(mask, mean, 0.0), "std": jnp.where(mask, std, 0.0)}

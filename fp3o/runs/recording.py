@@ -26,7 +26,7 @@ from gymnasium import spaces
 from fp3o.errors import MissingExtraError, SettingError, UserError, printable
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
-from fp3o.policy.actions import own_action, own_choices, own_dimensions
+from fp3o.policy.actions import mask_indices, own_action, own_choices, own_dimensions
 from fp3o.policy.describe import policy_facts
 from fp3o.policy.schema import to_plain
 from fp3o.runs.limits import check_episodes
@@ -175,13 +175,13 @@ def _vectors(size: int) -> Any:
 
 def _buffer(minari: Any, spec: EnvSpec, played: PlayedEpisode) -> Any:
     """One episode as Minari takes it, by agent name and without padding."""
-    agents, exists = [*enumerate(spec.agent_names)], spec.actions.mask
+    agents = [*enumerate(spec.agent_names)]
     infos = {
         "reward": {name: played.rewards[:, i] for i, name in agents},
         "alive": {name: played.alive[:, i] for i, name in agents},
     }
     masks = {
-        name: played.action_mask[:, i, exists[i]]
+        name: played.action_mask[:, i, mask_indices(spec.actions, i)]
         for i, name in agents
         if own_choices(spec.actions, i)
     }

@@ -68,7 +68,7 @@ def require_parity(policy: Policy, run: Any) -> None:
         given = run(inputs)
         wanted, after = policy.distribution(step["obs"], hidden_state, mask)
         actions, hidden_state = policy.act(step["obs"], hidden_state, mask)
-        for name, array in {**wanted._asdict(), "actions": actions}.items():
+        for name, array in (deploy._named_arrays(wanted) | {"actions": actions}).items():
             np.testing.assert_allclose(given[name], array, atol=1e-5, err_msg=name)
         assert ("next_hidden_state" in given) == bool(policy.card.gru_size)
         past = given.get("next_hidden_state", past)
