@@ -50,7 +50,7 @@ def train(
         config: a `RunConfig`, or a JSON, TOML or YAML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
-        progress: display of the progress: auto, live, plain or quiet.
+        progress: display of the progress: auto, live, plain, notebook or quiet.
         loggers: loggers in addition to `metrics.jsonl`, such as `"wandb"`,
             `["tensorboard", "wandb:project=marl,tags=a,b"]` or
             `{"wandb": {"project": "marl", "tags": ["a", "b"]}}`.
