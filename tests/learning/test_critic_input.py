@@ -1,6 +1,7 @@
 """Inputs of critics that look across agents: features, links, ends of episodes, stages."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
@@ -61,7 +62,7 @@ def test_links_after_a_step_are_those_before_the_reset(critic: str) -> None:
     """At a time limit, those who took the last step count as alive, not the next episode's team."""
     setup = SETUPS[critic]
     decision = Decision(np.ones((ENVS, AGENTS, 1), int), np.zeros((ENVS, AGENTS)), ())  # pyright: ignore
-    for now, after in zip(STEPS[:-1], STEPS[1:], strict=True):
+    for now, after in itertools.pairwise(STEPS):
         alive = np.where(after.truncated[:, None], now.alive, after.alive)
         for change in (lambda x: x, np.asarray):  # a compiled rollout, one on the host
             steps = (type(now)._make(map(change, step)) for step in (now, after))

@@ -98,7 +98,6 @@ class SimpleSpeakerListener(ParticleEnv):
     agents = ("speaker", "listener")
     moving = (False, True)
     agent_types = (0, 1)
-    agents = ("speaker_0", "listener_0")
     has_goal = (False, True)
     observed = ((), (0,))
     radius = 0.075
