@@ -154,9 +154,7 @@ def evaluate(
     deterministic: bool = True,
     **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
-
-    The random streams are separate from those of training.
+    """Evaluate the policies of all seeds of a run, or one policy, on random streams of their own.
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
@@ -170,6 +168,7 @@ def evaluate(
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     check_episodes(episodes)
+    check_seeds(seed)
     policies = load_policies(source, **choice)  # at least one
     check_seeds(seed, len(policies))
     rows = [
