@@ -154,7 +154,7 @@ def evaluate(
     deterministic: bool = True,
     **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy, on random streams of their own.
+    """Evaluate the policies of all seeds of a run, or one policy, on separate random streams.
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
