@@ -118,9 +118,7 @@ def evaluate(
     deterministic: bool = True,
     **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
-
-    The random streams are separate from those of training.
+    """Evaluate the policies of all seeds of a run, or one policy, on separate random streams.
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
@@ -134,6 +132,7 @@ def evaluate(
     disable_async_dispatch()  # before anything uses the CPU
     if episodes is not None and episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
+    check_seeds(seed)
     policies = load_policies(source, **choice)
     if episodes is None:
         episodes = default_episodes(policies)
