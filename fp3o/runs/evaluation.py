@@ -83,6 +83,16 @@ def evaluate_with_keys(
     return joined
 
 
+def evaluation_rows(
+    program: Program, config: RunConfig, actor: Any, iteration: int
+) -> list[dict[str, Any]]:
+    """The evaluation of every seed's actor after an iteration, as rows of metrics."""
+    purpose = DURING_TRAINING, iteration
+    found = evaluate_params(program, config, actor, config.eval_episodes, purpose)
+    names = program.setup.spec.episode_metrics
+    return [evaluation_row(EvalEpisodes(*one), names) for one in zip(*found, strict=True)]
+
+
 def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """One seed's evaluation during training as metrics: means over the episodes that ended."""
     done = np.isfinite(episodes.returns)
@@ -118,9 +128,8 @@ def evaluate(
             as many as their measured speed allows.
         seed: random seed of the episodes.
         deterministic: take the most likely actions; false: sample them.
-        **choice: of a run, `which` of its policies, `last` (default) or `best`, and
-            `policy_seed`, the seed whose policy is evaluated, all by default. `trust=True` allows
-            the policy to name a task or a network that has to be imported.
+        **choice: of a run, `which` of its policies, `last` (default) or `best`, and `policy_seed`,
+            the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
     if episodes is not None and episodes < 1:
@@ -129,16 +138,12 @@ def evaluate(
     if episodes is None:
         episodes = default_episodes(policies)
     check_episodes(episodes)
-    rows, spec = [], None
     check_seeds(seed, len(policies))
-    for number, (name, policy) in enumerate(policies.items()):
-        spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
-        program = _cached_program(replace(config, seed=0))
-        actor = read_actor(policy, program.setup)
-        evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
-        names = program.setup.spec.episode_metrics
-        rows.append({"name": name, **summarise_episodes(evaluated, names)})
-    assert spec is not None  # there is at least one policy
+    rows = [
+        {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    spec = next(iter(policies.values())).card.spec
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -156,6 +161,16 @@ def default_episodes(
     """Episodes per policy where none are given; `say` gets the reason if there is one."""
     policy = next(iter(policies.values()))
     return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(policies), say)
+
+
+def _evaluate_policy(
+    policy: Policy, seed: int, episodes: int, deterministic: bool
+) -> dict[str, Any]:
+    config = _config_of_policy(policy, seed, episodes)
+    program = _cached_program(replace(config, seed=0))
+    actor = read_actor(policy, program.setup)
+    evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+    return summarise_episodes(evaluated, program.setup.spec.episode_metrics)
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

@@ -1,8 +1,9 @@
 """`iterate`: a run as a loop in the caller's hands, one iteration per turn."""
 
+import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from fp3o.errors import SettingError, nearest
 from fp3o.options import show
 from fp3o.runs.directory import RunError
 from fp3o.runs.directory_name import free_path
+from fp3o.runs.loggers import Loggers
 from fp3o.runs.placement import Placement
 from fp3o.runs.processes import num_processes
 from fp3o.runs.progress import DisplayStyle, make_display
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import is_trusted
 from fp3o.runs.train import Loop, continue_loop, new_run, start_loop
 from fp3o.runs.turn import TrainingStep
 
@@ -62,20 +65,21 @@ def iterate(
     *,
     config: RunConfig | str | Path | None = None,
     out: str | Path | None = None,
-    resume: str | Path | None = None,
+    resume: str | os.PathLike[str] | None = None,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers | None = None,
     **overrides: Any,
 ) -> TrainingLoop:
     """Train like `train`, one iteration per turn of a `for` loop.
 
     Args:
         task: a name or an object, as in `train`.
-        config: a `RunConfig`, or a JSON or TOML file of settings.
+        config: a `RunConfig`, or a settings file.
         out: the run directory; by default a new one under `runs/`.
-        resume: a run directory to continue, in place of a task and settings.
+        resume: a run, or the path of one, to continue in place of a task and settings.
         progress: display of the progress: auto, live, plain, notebook or quiet.
-        loggers: loggers in addition to `metrics.jsonl`.
+        loggers: loggers in addition to `metrics.jsonl`; by default TensorBoard, or those of the run
+            that is resumed.
         **overrides: `preset`, and settings and options by name, as in `train`; with `resume`, its
             options: `steps`, `restart`, `trust`, `devices`, `players`.
 
@@ -95,15 +99,19 @@ def iterate(
     if out is None and num_processes() > 1:
         raise RunError("name the directory of a run of several processes with out=")
     path = free_path(resolved) if out is None else out
+    loggers = ("tensorboard",) if loggers is None else loggers
     steps = start_loop(resolved, path, make_display(progress), loggers, placement=placement)
     return TrainingLoop(steps, path, trust=True)
 
 
 def _resumed(
-    path: str | Path, progress: DisplayStyle, loggers: Sequence[str], options: dict[str, Any]
+    run: str | os.PathLike[str],
+    progress: DisplayStyle,
+    loggers: Loggers | None,
+    options: dict[str, Any],
 ) -> TrainingLoop:
-    placement, display = Placement.take(options), make_display(progress)
-    known = {"steps": None, "restart": False, "trust": False}
+    path, placement, display = Path(run), Placement.take(options), make_display(progress)
+    known = {"steps": None, "restart": False, "trust": is_trusted(run)}
     for name in options:
         if name not in known:
             raise SettingError(f"unknown option {show(name)} of resume: {nearest(name, known)}")

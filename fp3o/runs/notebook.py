@@ -25,7 +25,7 @@ MOST_POINTS, MOST_MESSAGES = 400, 6
 CURVES = {"episode_return": "training", "eval_return": "evaluation"}
 """Metrics that are drawn, and their names in the legend."""
 
-Points = list[tuple[int, np.ndarray]]
+CurvePoints = list[tuple[int, np.ndarray]]
 """Steps done, and the values of all seeds."""
 
 
@@ -36,7 +36,7 @@ class NotebookDisplay(QuietDisplay):
         from IPython.display import HTML, display
 
         self._html, self._display, self._handle = HTML, display, None
-        self._curves: dict[str, Points] = {name: [] for name in CURVES}
+        self._curves: dict[str, CurvePoints] = {name: [] for name in CURVES}
         self._messages: list[str] = []
         self._activity, self._drawn = "", -math.inf
         self._status: TrainingStatus | None = None
@@ -106,7 +106,7 @@ def seed_values(rows: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
     return np.array([row.get(name) for row in rows], float)
 
 
-def curves_in_notebook(curves: Mapping[str, Points]) -> Figure:
+def curves_in_notebook(curves: Mapping[str, CurvePoints]) -> Figure:
     """Means over seeds, and the range from the lowest to the highest."""
     with figure_style():
         figure = Figure(figsize=(6.4, 2.6), layout="constrained")

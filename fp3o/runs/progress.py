@@ -1,11 +1,9 @@
 """Progress of a run on the terminal: a live panel, plain lines, or nothing."""
 
 import math
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,8 +14,9 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from fp3o.errors import MissingExtraError, SettingError, nearest
+from fp3o.errors import SettingError, nearest
 from fp3o.reports.phrasing import count_text
+from fp3o.runs.kernel import in_notebook, notebook_display
 
 DisplayStyle = Literal["auto", "live", "plain", "notebook", "quiet"]
 
@@ -228,27 +227,12 @@ def make_display(style: DisplayStyle = "auto") -> Display:
     styles = {
         "live": lambda: LiveDisplay(console),
         "plain": lambda: PlainDisplay(console),
-        "notebook": _notebook_display,
+        "notebook": notebook_display,
         "quiet": QuietDisplay,
     }
     if style not in styles:
         raise SettingError(f"unknown display {style!r}: {nearest(style, [*styles, 'auto'])}")
     return styles[style]()
-
-
-def in_notebook() -> bool:
-    """Whether this is the kernel of a Jupyter notebook."""
-    interactive = sys.modules.get("IPython")
-    shell = interactive.get_ipython() if interactive else None
-    return shell is not None and "IPKernelApp" in shell.config
-
-
-def _notebook_display() -> Display:
-    if find_spec("IPython") is None:
-        raise MissingExtraError("IPython", "notebook")
-    from fp3o.runs.notebook import NotebookDisplay  # with matplotlib, which others do without
-
-    return NotebookDisplay()
 
 
 def duration_text(seconds: int | float) -> str:

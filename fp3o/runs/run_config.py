@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.table import algorithm_name
@@ -20,7 +21,8 @@ from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.options import check_seeds, show, to_type
 from fp3o.runs.limits import RunCounts, check_limits
-from fp3o.runs.settings import coerce, setting_types
+from fp3o.runs.settings import coerce, read_settings, setting_types
+from fp3o.runs.trust import require_trust_in_settings
 from fp3o.sharing.auto import NUM_ENVS, auto_sharing
 from fp3o.sharing.schemes import AUTO, resolve_groups
 
@@ -190,3 +192,25 @@ MINIMUM: Mapping[str, int] = {
     "keep_checkpoints": 1,
 }
 """Smallest allowed value of each count."""
+
+
+def make_config(
+    task: str | None = None,
+    config: RunConfig | str | Path | None = None,
+    preset: str | None = None,
+    trust: bool = False,
+) -> RunConfig:
+    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is.
+
+    A file that names code to import needs `trust`.
+    """
+    if isinstance(config, RunConfig):
+        if preset is not None:
+            raise SettingError("give either a RunConfig or a preset, not both")
+        return config if task is None else config.with_settings({"task": task})
+    filed = read_settings(config) if config is not None else {}
+    if task is not None:
+        filed["task"] = task
+    require_trust_in_settings(filed, trust, str(config), named={"task": task})
+    base = RunConfig.from_preset(filed.get("task"), preset)
+    return base.with_settings({**filed, "task": base.task})

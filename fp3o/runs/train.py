@@ -12,7 +12,7 @@ from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.directory_name import free_path
 from fp3o.runs.eval_episodes import EPISODE_SETTINGS, choose_episodes
-from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, left_out_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -20,12 +20,10 @@ from fp3o.runs.provenance import provenance_record
 from fp3o.runs.restart import prepare_resume
 from fp3o.runs.results import finished_steps
 from fp3o.runs.run import Run
-from fp3o.runs.run_config import RunConfig
-from fp3o.runs.settings import read_settings
+from fp3o.runs.run_config import RunConfig, make_config
 from fp3o.runs.source import is_trusted
 from fp3o.runs.start import source_records
 from fp3o.runs.trainer import Trainer
-from fp3o.runs.trust import require_trust_in_settings
 from fp3o.runs.turn import TrainingStep
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.mesh import Devices
@@ -52,7 +50,7 @@ def train(
         config: a `RunConfig`, or a JSON, TOML or YAML file of settings.
         preset: name of one of the task's presets; by default its first one.
         out: the run directory; by default a new one under `runs/`.
-        progress: display of the progress: auto, live, plain or quiet.
+        progress: display of the progress: auto, live, plain, notebook or quiet.
         loggers: loggers in addition to `metrics.jsonl`, such as `"wandb"`,
             `["tensorboard", "wandb:project=marl,tags=a,b"]` or
             `{"wandb": {"project": "marl", "tags": ["a", "b"]}}`.
@@ -86,7 +84,7 @@ def resume(
     steps: int | float | None = None,
     restart: bool = False,
     progress: DisplayStyle = "auto",
-    loggers: Loggers | None = None,
+    loggers: Loggers = ("tensorboard",),
     **options: Any,
 ) -> Run:
     """Resume a run, given by itself or its path, exactly from its latest checkpoint.
@@ -96,7 +94,8 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    The loggers are those of the run unless others are named; their runs at W&B and MLflow continue.
+    Loggers that are named as before continue their runs at W&B and MLflow.
+
     Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
@@ -108,28 +107,6 @@ def resume(
     prepare_resume(path, restart, trust, display)
     run = continue_run(path, display, loggers, steps, placement=placement)
     return replace(_run_of_leader(run, path), trust=trust)
-
-
-def make_config(
-    task: str | None = None,
-    config: RunConfig | str | Path | None = None,
-    preset: str | None = None,
-    trust: bool = False,
-) -> RunConfig:
-    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is.
-
-    A file that names code to import needs `trust`.
-    """
-    if isinstance(config, RunConfig):
-        if preset is not None:
-            raise SettingError("give either a RunConfig or a preset, not both")
-        return config if task is None else config.with_settings({"task": task})
-    filed = read_settings(config) if config is not None else {}
-    if task is not None:
-        filed["task"] = task
-    require_trust_in_settings(filed, trust, str(config), named={"task": task})
-    base = RunConfig.from_preset(filed.get("task"), preset)
-    return base.with_settings({**filed, "task": base.task})
 
 
 def start_run(*arguments: Any, **options: Any) -> Run | None:
@@ -190,13 +167,14 @@ def start_loop(
 def continue_loop(
     path: str | Path,
     display: Display,
-    loggers: Loggers | None,
+    loggers: Loggers,
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Loop:
     """Continue a run from its latest checkpoint, and write its report; as `start_loop`."""
     disable_async_dispatch()  # before anything uses the CPU
+    check_loggers(loggers)
     directory = RunDirectory(path)
 
     def read() -> dict[str, Any]:
@@ -206,8 +184,7 @@ def continue_loop(
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
         if (done := finished_steps(directory)) != config.total_steps:
-            check_loggers(chosen := loggers_of_run(directory) if loggers is None else loggers)
-            check_logins(chosen)
+            check_logins(loggers)
         return {"settings": config.settings, "done": done}
 
     with ExitStack() as writing:
@@ -220,14 +197,12 @@ def continue_loop(
             run = _with_report(Run.load(path), display, with_report)
             agree(True)  # the other processes wait for this
             return run
-        for line in placement.explain(config):
+        for line in (*placement.explain(config), *left_out_loggers(directory, loggers)):
             display.say(line)
-        chosen = loggers_of_run(directory) if loggers is None else loggers
-        trainer = Trainer(config, directory, display, chosen, devices, placement.players)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
-        if trainer.iteration < config.iterations:
-            trainer.note_resumption()
+        trainer.note_resumption()
         return (yield from _finish(trainer, with_report))
 
 

@@ -11,7 +11,7 @@ from fp3o.runs.best import BestPolicies
 from fp3o.runs.changes import RunHyperparameters
 from fp3o.runs.checkpoint import TrainCheckpoint, from_arrays, shared_checkpoint
 from fp3o.runs.directory import RunDirectory
-from fp3o.runs.evaluation import DURING_TRAINING, evaluate_params, evaluation_row
+from fp3o.runs.evaluation import evaluation_rows
 from fp3o.runs.loggers import Loggers
 from fp3o.runs.metrics_log import Row, WorkerFailures, metric_rows
 from fp3o.runs.players import PlayerSource, make_pool
@@ -26,7 +26,6 @@ from fp3o.runs.signals import stop_signals
 from fp3o.runs.start import started
 from fp3o.runs.training_videos import video_due
 from fp3o.runs.turn import TrainingStep
-from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.mesh import Devices
 from fp3o.training.program import Program
 from fp3o.training.state import TrainState
@@ -168,11 +167,11 @@ class Trainer:
 
     def _update(self) -> tuple[TrainState, dict[str, Any]]:
         """One iteration of the program; if it fails, the state before it is saved."""
-        hparams = self.hyperparameters.values.at(self.iteration / self.config.iterations)
-        self.hyperparameters.current = hparams
+        numbers = self.hyperparameters.values.at(self.iteration / self.config.iterations)
+        self.hyperparameters.current = numbers
+        hparams = self.program.hyperparameters(numbers)
         try:
-            inputs = self.checkpoint.state, self.program.hyperparameters(hparams)
-            return self.program.iterate(*inputs)
+            return self.program.iterate(self.checkpoint.state, hparams)
         except Exception:
             self.save()
             self.display.close()
@@ -188,17 +187,16 @@ class Trainer:
             self.config = self.config.with_settings({"steps": self.step})
             self._files.shorten(self.step)
             turn.evaluated = turn.evaluated or self._evaluate()
-        rows = self._numbered(turn.rows)
-        due = self.iteration % self.config.log_every == 0 or turn.evaluated or turn.own
-        if due and not turn.over:
+        config, rows = self.config, self._numbered(turn.rows)
+        if turn.over:
+            return rows
+        turn.over = True
+        if self.iteration % config.log_every == 0 or turn.evaluated or turn.own:
             self._files.write_rows(rows)
             self._files.write_time(self.step, time.perf_counter() - self._started)
-        video = video_due(self.config.video_every, self.step, self.config.steps_per_iteration)
-        if video and not turn.over:
-            self._files.save_video(
-                self.step, self.program.fetch(self.checkpoint.state.learner.actor)
-            )
-        turn.over = True
+        if video_due(config.video_every, self.step, config.steps_per_iteration):
+            actor = self.program.fetch(self.checkpoint.state.learner.actor)
+            self._files.save_video(self.step, actor)
         return rows
 
     def _numbered(self, rows: list[Row]) -> list[Row]:
@@ -211,11 +209,8 @@ class Trainer:
     def _evaluate(self) -> list[Row]:
         """Evaluate the current policies and keep the best per seed."""
         config, (state, best) = self.config, self.checkpoint
-        purpose = DURING_TRAINING, self.iteration
         actor = state.learner.actor
-        evaluated = evaluate_params(self.program, config, actor, config.eval_episodes, purpose)
-        names = self.program.setup.spec.episode_metrics
-        rows = [evaluation_row(EvalEpisodes(*one), names) for one in zip(*evaluated, strict=True)]
+        rows = evaluation_rows(self.program, config, actor, self.iteration)
         score = np.array([row["eval_return"] for row in rows], np.float64)  # NaN for None
         best = best.updated(score, self.step, self.program.fetch(actor))
         self.checkpoint = TrainCheckpoint(state, best)
@@ -251,5 +246,6 @@ class Trainer:
         self._files.save_policies(self.step, checkpoint)
 
     def note_resumption(self) -> None:
-        """Record the machine and the length with which the run continues."""
-        self._files.note_resumption(self.step)
+        """Record the machine and the length with which a run continues, if it does."""
+        if self.iteration < self.config.iterations:
+            self._files.note_resumption(self.step)

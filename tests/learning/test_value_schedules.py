@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import optax
@@ -49,7 +50,7 @@ def test_closed_forms(text: str) -> None:
 
 def test_they_are_optax_schedules_over_the_iterations() -> None:
     """A share of training is a count of iterations over their number."""
-    pairs = {
+    pairs: dict[str, Any] = {
         "1:0.1": optax.linear_schedule(1, 0.1, TOTAL),
         "cosine:start=1,end=0": optax.cosine_decay_schedule(1, TOTAL),
         "warmup:peak=1,fraction=0.25,end=0.1,decay=cosine": (

@@ -137,8 +137,8 @@ def test_other_text_is_refused(wrong: Any) -> None:
         ({}, {"conv": ((4, 3, 0),)}, SettingError, "stride of at least 1"),
         ({}, {"conv": ((4, 1, 1),) * 64}, SettingError, "at most 64 convolutions"),
         ({"image": None, "state_image": None}, {"conv": CONV}, SettingError, "has none"),
-        ({"image": (7, 7, 3)}, {}, EnvError, "obs of 128 numbers .* image of 7 x 7 x 3"),
-        ({"state_image": (99, 9, 9)}, {}, EnvError, "state of 379 numbers"),
+        ({"image": (7, 7, 3)}, {}, EnvError, "obs_size is 128, .* image of 7 x 7 x 3"),
+        ({"state_image": (99, 9, 9)}, {}, EnvError, "state_size is 379"),
     ],
 )
 def test_impossible_images_are_refused(

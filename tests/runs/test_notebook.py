@@ -14,7 +14,7 @@ from doc_pages import ROOT
 from nbclient import NotebookClient
 
 from fp3o.errors import MissingExtraError
-from fp3o.runs import notebook, progress
+from fp3o.runs import kernel, notebook, progress
 from fp3o.runs.notebook import NotebookDisplay
 from fp3o.runs.progress import PlainDisplay, QuietDisplay, TrainingStatus, make_display
 
@@ -77,13 +77,13 @@ def test_the_display_is_chosen_by_the_kernel(monkeypatch: pytest.MonkeyPatch) ->
     shell = SimpleNamespace(config={"IPKernelApp": {}})
     module = SimpleNamespace(get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", module)
-    monkeypatch.setattr(progress, "_notebook_display", QuietDisplay)
+    monkeypatch.setattr(progress, "notebook_display", QuietDisplay)
     assert isinstance(make_display("auto"), QuietDisplay)
     assert not isinstance(make_display("auto"), PlainDisplay)
     shell.config = {"TerminalIPythonApp": {}}
     assert isinstance(make_display("auto"), PlainDisplay)
     monkeypatch.undo()
-    monkeypatch.setattr(progress, "find_spec", lambda _: None)
+    monkeypatch.setattr(kernel, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"fp3o\[notebook\]"):
         make_display("notebook")
 

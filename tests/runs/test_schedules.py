@@ -38,7 +38,7 @@ def values(run: Run, name: str) -> np.ndarray:
 def test_a_constant_schedule_is_the_constant(tmp_path: Path, finished: Run) -> None:
     """Bit for bit; the metrics have the value in addition."""
     lr, clip = finished.settings["actor_lr"], finished.settings["clip_range"]
-    same = {"actor_lr": f"constant:value={lr}", "clip_range": f"{clip}:{clip}"}
+    same: dict[str, Any] = {"actor_lr": f"constant:value={lr}", "clip_range": f"{clip}:{clip}"}
     run = fp3o.train(TASK, out=tmp_path / "run", **SMALL, **same)
     assert weights(run.path) == weights(finished.path)
     rows = read_metrics(run.path)
