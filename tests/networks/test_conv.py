@@ -73,7 +73,7 @@ def test_networks_have_one_map_per_convolution(sharing: str, critic_input: str) 
     config = Config(algorithm, sharing=sharing, conv=CONV, hidden=(8,), num_envs=2, rollout=4)
     setup = Setup(spec(), config)
     learner = setup.init(0)
-    networks = setup.actor(learner.actor).network, setup.critic(learner.critic).network
+    networks: Any = setup.actor(learner.actor).network, setup.critic(learner.critic).network
     shared = {"full": [1] * 4, "partial": [1, 1, 1, 3], "none": [3] * 4, "by_type": [2] * 4}
     layers = [*networks[0].conv, *networks[0].hidden, networks[0].output]
     assert [layer.weight.shape[0] for layer in layers] == shared[sharing]
