@@ -123,6 +123,9 @@ def standardise_advantages(
 
 def _with_network_inputs(setup: Setup, learner: Learner, trajectory: Trajectory) -> Trajectory:
     """Replace observations and states by the inputs of the networks; mask padded actions."""
+    if setup.config.frozen_agents:
+        # To the learner they are dead: no loss, a ratio of 1, and parameters that stay as they are.
+        trajectory = trajectory._replace(alive=trajectory.alive & setup.learns)
     obs_norm = setup.actor(learner.actor).obs_norm
     critic_norm = setup.critic(learner.critic).obs_norm
     return trajectory._replace(

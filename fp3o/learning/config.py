@@ -17,14 +17,19 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
 from fp3o.algorithms.table import parse_algorithm
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.networks.conv_layers import ConvSpec, ConvStack, conv_stack
+from fp3o.networks.network import Role
 from fp3o.sharing.schemes import SharingSpec
-from fp3o.spec import EnvSpec
+from fp3o.spec import EnvSpec, ImageShape
 from fp3o.types import Scalar
 
 
 class Hyperparameters(eqx.Module):
-    """Scalars of the compiled program, which may differ between seeds."""
+    """Scalars of the compiled program, which may differ between seeds.
+
+    Each may be a `ValueSchedule`; `at` gives its value.
+    """
 
     actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
@@ -46,6 +51,10 @@ class Hyperparameters(eqx.Module):
     huber_delta: Scalar = 10.0
     """Huber threshold: error, in normalised units, above which the value loss is linear."""
 
+    def at(self, progress: float) -> "Hyperparameters":
+        """The values after a share of training: those of schedules change."""
+        return jax.tree.map(lambda x: x.at(progress) if isinstance(x, ValueSchedule) else x, self)
+
     def as_arrays(self) -> "Hyperparameters":
         """The same values as arrays, to be traced or stacked over seeds."""
         return jax.tree.map(lambda x: jnp.asarray(x, float), self)
@@ -62,6 +71,9 @@ class Config:
     group."""
     critic_sharing: SharingSpec | None = None
     """Parameter sharing of the critic; None: the same as the actor's first layer."""
+    frozen_agents: tuple[int, ...] = ()
+    """Agents whose policies are never updated. They share no parameters of the actor with others,
+    and the agents that learn treat them as part of the environment."""
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     """Scalars that can change without recompiling."""
 
@@ -83,6 +95,9 @@ class Config:
     network: str = "mlp_gru"
     """Network of actor and critic: mlp_gru, or a custom class by import path,
     my_module:MyNetwork."""
+    critic: str | None = None
+    """Network of the critic: attention (over the living agents), graph (messages between
+    neighbours), mlp_gru, or a custom class by import path; None: the same as network."""
     conv: ConvSpec | None = None
     """Convolutions of image observations, before the hidden layers: channels x kernel x stride,
     such as 16x3x1,32x3x2; flatten: none; None: chosen by the size of the image."""
@@ -136,10 +151,13 @@ class Config:
         """Static properties of the algorithm's stages for this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
 
-    def conv_stacks(self, spec: EnvSpec) -> Mapping[str, ConvStack]:
+    def conv_stacks(self, spec: EnvSpec) -> Mapping[Role, ConvStack]:
         """Convolutions of the actor and of the critic, whose inputs may begin with an image."""
         central = self.row.critic_input == "state"
-        images = {"actor": spec.image, "critic": spec.state_image if central else spec.image}
+        images: Mapping[Role, ImageShape | None] = {
+            "actor": spec.image,
+            "critic": spec.state_image if central else spec.image,
+        }
         return {role: conv_stack(self.conv, image) for role, image in images.items()}
 
     def replace(self, **changes: object) -> "Config":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fp3o.learning.collectives import total
-from fp3o.learning.optim import membership
+from fp3o.learning.optim import membership, update_where
 from fp3o.learning.setup import Learner, Setup
 from fp3o.networks.obs_norm import ObsNorm
 from fp3o.types import Trajectory
@@ -23,9 +23,15 @@ def update_obs_norms(setup: Setup, learner: Learner, trajectory: Trajectory) -> 
         return learner
     alive = trajectory.alive
     obs_norm = add_observations(actor.obs_norm, trajectory.obs, alive)
-    critic_norm = add_observations(critic.obs_norm, trajectory.critic_input, alive)
+    critic_input = trajectory.critic_input
+    if setup.crosses_agents:  # the links that follow are no features
+        critic_input = critic_input[..., : setup.spec.obs_size]
+    critic_norm = add_observations(critic.obs_norm, critic_input, alive)
+    params = setup.actor_layout.pack(dataclasses.replace(actor, obs_norm=obs_norm))
+    if setup.config.frozen_agents:
+        params = update_where(setup.actor_layout, jnp.asarray(setup.learns), params, learner.actor)
     return learner._replace(
-        actor=setup.actor_layout.pack(dataclasses.replace(actor, obs_norm=obs_norm)),
+        actor=params,
         critic=setup.critic_layout.pack(dataclasses.replace(critic, obs_norm=critic_norm)),
     )
 

@@ -44,9 +44,12 @@ class ParamLayout:
     def __init__(self, network: eqx.Module, head_lr_factor: float = 1.0):
         paths, self._structure = jax.tree_util.tree_flatten_with_path(network)
         parts = jax.tree.leaves(network, is_leaf=lambda part: isinstance(part, Grouped))
-        self._map_of_leaf = [part.groups for part in parts for _ in jax.tree.leaves(part)]
+        self.map_of_leaf: list[Groups] = [
+            part.groups for part in parts for _ in jax.tree.leaves(part)
+        ]
+        """Agent -> group for every array, in the order of the leaves."""
         self._shapes = [array.shape for _, array in paths]
-        self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self._map_of_leaf))
+        self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self.map_of_leaf))
         self.component = components([part.groups for part in parts if part.trained])
         trained = [part.trained for part in parts for _ in jax.tree.leaves(part)]
         factors = [
@@ -74,7 +77,7 @@ class ParamLayout:
             ends = np.cumsum([_width(shape) for shape in shapes])[:-1].tolist()
             parts = jnp.split(matrix, ends, axis=1)
             pieces[groups] = iter([p.reshape(s) for p, s in zip(parts, shapes, strict=True)])
-        leaves = [next(pieces[groups]) for groups in self._map_of_leaf]
+        leaves = [next(pieces[groups]) for groups in self.map_of_leaf]
         return jax.tree.unflatten(self._structure, leaves)
 
     def component_of_group(self, groups: Groups) -> Groups:
@@ -82,7 +85,7 @@ class ParamLayout:
         return tuple(self.component[groups.index(g)] for g in range(max(groups) + 1))
 
     def _with_map(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
-        pairs = zip(leaves, self._map_of_leaf, strict=True)
+        pairs = zip(leaves, self.map_of_leaf, strict=True)
         return [leaf for leaf, leaf_groups in pairs if leaf_groups == groups]
 
 

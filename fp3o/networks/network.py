@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import pairwise
 from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -32,8 +33,16 @@ from fp3o.spec import EnvSpec
 GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0}
 """Gain of the orthogonal initialisation per activation."""
 
+Scope = Literal["agent", "team", "graph"]
+"""Whose inputs an output depends on: the agent's, those of all living agents, or those of its
+living neighbours, on the graph `EnvSpec.adjacency`."""
+
 Outputs = tuple[Float[Array, "k r o"], Float[Array, "k r h"]]
 """Outputs, and hidden states after every sample."""
+
+
+Role = Literal["actor", "critic"]
+"""What a network is for."""
 
 
 class TrunkSpec(NamedTuple):
@@ -50,12 +59,12 @@ class TrunkSpec(NamedTuple):
 class NetworkSpec(NamedTuple):
     """Specification from which a network is built: role, sizes, sharing."""
 
-    role: Literal["actor", "critic"]
+    role: Role
     env_spec: EnvSpec
     """Number of agents, observation and action sizes of the task."""
     num_in: int
-    """Number of input features: those of the observation (critic: of the state), then the agent's
-    one-hot index if `agent_id` is set."""
+    """Number of input features: those of the observation (critic: of the state, if its scope is the
+    agent), then the agent's one-hot index if `agent_id` is set."""
     num_out: int
     trunk: TrunkSpec
     sharing: Sharing
@@ -76,10 +85,18 @@ class Network(eqx.Module):
     """Whether the network applies the convolutions of its `TrunkSpec`. If not, it has none, and
     images are ordinary features."""
 
+    scope: ClassVar[Scope] = "agent"
+    """Whose inputs an output depends on; only critics may have another scope than the agent."""
+
     @classmethod
     def num_layers(cls, trunk: TrunkSpec, role: str) -> int:
         """Number of layers that have a sharing map, in an actor or in a critic."""
         return len(trunk.conv.layers) + len(trunk.hidden) + bool(trunk.gru_size) + 1
+
+    @classmethod
+    def layer_weights(cls, trunk: TrunkSpec, num_in: int, num_out: int) -> tuple[int, ...]:
+        """Number of weights per group, for every layer with a sharing map; empty: unknown."""
+        return ()
 
     @classmethod
     def make(cls, spec: NetworkSpec, random: np.random.Generator) -> "Network":
@@ -99,6 +116,10 @@ class Network(eqx.Module):
         samples are the steps of `c` sequences, one sequence after another. `hidden_state` is the
         state at the start of each sequence (`h` is the setting `gru_size`, 0 if the network is not
         recurrent), and `episode_start` marks the first step of an episode.
+
+        If the scope is the team or the graph, `x` has the inputs of all agents, `(n, r, f + n)`,
+        whatever the agents of the stage. The last `n` numbers of a row are 1 for the agents that
+        the output of this row's agent may depend on, else 0. There is no hidden state, `h` is 0.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement `__call__`")
 
@@ -124,6 +145,14 @@ class MLPGRUNetwork(Network):
     activation: str = eqx.field(static=True)
     conv: tuple[GroupedLinear, ...] = ()
     conv_stack: ConvStack = eqx.field(static=True, default=ConvStack())
+
+    @classmethod
+    def layer_weights(cls, trunk: TrunkSpec, num_in: int, num_out: int) -> tuple[int, ...]:
+        """Number of weights per group, for every layer with a sharing map."""
+        sizes, gru = (trunk.conv.num_features(num_in), *trunk.hidden), trunk.gru_size
+        layers = [before * after for before, after in (*trunk.conv.matrices, *pairwise(sizes))]
+        layers += [3 * gru * (sizes[-1] + gru)] if gru else []
+        return (*layers, (gru or sizes[-1]) * num_out)
 
     @classmethod
     def make(cls, spec: NetworkSpec, random: np.random.Generator) -> "MLPGRUNetwork":

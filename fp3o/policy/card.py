@@ -59,6 +59,8 @@ class Card:
     """Channels, kernel and stride of the convolutions of the image in an observation."""
     obs_norm: bool = False
     """Whether observations are normalised with running moments."""
+    frozen_agents: tuple[int, ...] = ()
+    """Agents that were not trained; the normaliser has separate moments for each of them."""
 
     @property
     def num_outputs(self) -> int:
@@ -102,7 +104,7 @@ class Card:
         if size:
             shapes["network.gru.weight"] = (groups[-2], size, 3 * size)
             shapes["network.gru.bias"] = (groups[-2], 3 * size)
-        if num_dimensions := box_size(self.spec.actions):
+        if num_dimensions := self.spec.actions.num_dimensions:
             shapes["log_std.value"] = (groups[-1], num_dimensions)
         return shapes | self.moment_shapes()
 
@@ -110,7 +112,7 @@ class Card:
         """Names and shapes of the moments of the running normaliser, if there is one."""
         if not self.obs_norm:
             return {}
-        number = max(obs_groups(self.spec)) + 1
+        number = max(obs_groups(self.spec, self.frozen_agents)) + 1
         size = self.spec.obs_size - self.conv_stack.image_size
         widths = {"count": 1, "mean": size, "std": size}
         return {f"obs_norm.{name}": (number, width) for name, width in widths.items()}
@@ -141,6 +143,7 @@ class Card:
         value = None if self.value is None else {"mean": self.value[0], "std": self.value[1]}
         norm = {"kind": "layer_norm" if self.layer_norm else "none", "epsilon": self.epsilon}
         norms = {"input": norm, "value": value} | ({"obs": True} if self.obs_norm else {})
+        frozen = {"frozen_agents": self.frozen_agents} if self.frozen_agents else {}
         document = {
             "format": FORMAT,
             "task": {
@@ -150,6 +153,7 @@ class Card:
             },
             "network": {name: getattr(self, name) for name in names} | self._optional_network(),
             "sharing": self.sharing,
+            **frozen,
             "normalisers": norms,
             "provenance": self.provenance,
             "weights": {"file": WEIGHTS, **weights_digest(weights)},
@@ -161,13 +165,6 @@ class Card:
             return {"conv": self.conv} if self.conv else {}
         arrays = [{"name": name, "shape": shape} for name, shape in self.arrays]
         return {"network_class": self.network_class, "arrays": arrays}
-
-
-def box_size(actions: ActionSpace) -> int:
-    """Padded number of dimensions of the vector in an action; 0: there is none."""
-    if isinstance(actions, Discrete):
-        return 0
-    return (actions.box if isinstance(actions, Mixed) else actions).num_outputs
 
 
 def _actions_document(actions: ActionSpace) -> dict[str, Any]:

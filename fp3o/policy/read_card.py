@@ -6,7 +6,7 @@ from typing import Any
 from fp3o.errors import SettingError
 from fp3o.files import CHECKSUM, document_checksum
 from fp3o.networks.conv_layers import conv_stack
-from fp3o.policy.card import WEIGHTS, Card, box_size
+from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
@@ -76,6 +76,7 @@ SCHEMA = {
     "task": TASK,
     "network": NETWORK,
     "sharing": ListOf(ListOf(NumberRange(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
+    "frozen_agents": Optional(ListOf(SIZE, MAX_AGENTS, least=0), ()),
     "normalisers": {
         "input": {"kind": {"layer_norm", "none"}, "epsilon": NumberRange(1e-12, 1.0)},
         "value": object,
@@ -128,6 +129,7 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
         value=_value_moments(norms["value"]),
         provenance=facts["provenance"],
         obs_norm=norms["obs"],
+        frozen_agents=facts["frozen_agents"],
     )
     num_layers = len(sharing) if custom else card.num_layers
     if layer_groups(sharing, task["agent_types"], num_layers) != sharing:
@@ -138,10 +140,13 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
 def _check_sizes(card: Card) -> None:
     """Reject a card whose arrays would not fit or would take too much memory."""
     _check_spec(card.spec)
+    frozen, team = {*card.frozen_agents}, {*range(card.spec.num_agents)}
+    if len(frozen) < len(card.frozen_agents) or not frozen < team:
+        raise PolicyError("policy.frozen_agents must be some of the agents, each once")
     _check_conv(card)
     if card.network_class is not None:
         needed = card.moment_shapes()
-        if num_dimensions := box_size(card.spec.actions):
+        if num_dimensions := card.spec.actions.num_dimensions:
             needed["log_std.value"] = (max(card.sharing[-1]) + 1, num_dimensions)
         for name, wanted in needed.items():
             if (given := card.shapes().get(name)) != wanted:

@@ -55,10 +55,23 @@ def renumber(labels: Sequence[int]) -> Groups:
     return tuple(order.setdefault(label, len(order)) for label in labels)
 
 
-def obs_groups(spec: EnvSpec) -> Groups:
-    """Agent -> agents of the same type whose observations have the same length."""
+def split_off(sharing: Sharing, agents: Sequence[int]) -> Sharing:
+    """The same sharing, but each of these agents is alone in its group in every layer."""
+    if not agents:
+        return sharing
+    return tuple(
+        renumber([-1 - i if i in agents else group for i, group in enumerate(groups)])
+        for groups in sharing
+    )
+
+
+def obs_groups(spec: EnvSpec, alone: Sequence[int] = ()) -> Groups:
+    """Agent -> agents of the same type whose observations have the same length.
+
+    Each of those in `alone` is in a separate group.
+    """
     labels = [*zip(spec.agent_types, spec.agent_obs_sizes, strict=True)]
-    return renumber([labels.index(label) for label in labels])
+    return split_off((renumber([labels.index(label) for label in labels]),), alone)[0]
 
 
 def components(sharing: Sequence[Groups]) -> Groups:

@@ -17,7 +17,6 @@ from jaxtyping import Array
 from fp3o.learning.setup import Setup
 from fp3o.networks.backend import traced_for_cpu
 from fp3o.networks.network import MLPGRUNetwork
-from fp3o.spec import Discrete
 from fp3o.training.numpy_decisions import Decide, HostDecision, NumPyDecisions
 from fp3o.training.rollout import ActorInputs, sample_noise
 
@@ -34,7 +33,7 @@ class HostPolicy:
     def __init__(self, setup: Setup, num_seeds: int | None):
         self.setup, self.num_seeds = setup, num_seeds
         self._recurrent = bool(setup.config.gru_size)
-        self._discrete = isinstance(setup.spec.actions, Discrete)
+        self._has_choices = bool(setup.spec.actions.widths)
         over_seeds = jax.vmap if num_seeds else lambda function, *_: function
         self._structure: Any = None
         self._fold = jax.jit(over_seeds(self._folded))
@@ -90,7 +89,7 @@ class HostPolicy:
     def _choose(self, folded: tuple[Array, ...], inputs: ActorInputs, noise: Any) -> HostDecision:
         passed = (
             inputs.obs,
-            inputs.action_mask if self._discrete else None,
+            inputs.action_mask if self._has_choices else None,
             inputs.episode_start if self._recurrent else None,
             inputs.hidden_state if self._recurrent else None,
         )
@@ -117,8 +116,7 @@ class HostPolicy:
         if gru is not None:
             inner = gru.of(gru.weight, None), gru.of(gru.bias, None)
             layers[-1:-1] = [(gru.input.weight, gru.input.bias), inner]
-        mask = jnp.asarray(self.setup.spec.actions.mask)[:, None]
-        std = None if self._discrete else actor.distribution(1.0 * mask, mask).std.swapaxes(0, 1)
+        std = None if actor.actions.integers else actor.std().swapaxes(0, 1)
         norm, moments = actor.obs_norm, None
         if norm is not None:
             moments = norm.of(norm.mean, None)[None], norm.of(norm.scale, None)[None]

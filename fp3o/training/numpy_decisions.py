@@ -13,7 +13,6 @@ from fp3o.learning.setup import Setup
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.layers import EPSILON
 from fp3o.networks.numpy_network import OBS_LIMIT, BufferedNetwork
-from fp3o.spec import Discrete
 from fp3o.training.rollout import ActorInputs
 
 
@@ -49,8 +48,8 @@ class NumPyDecisions:
         self._flat = self._features.reshape(math.prod(self._rows), size)
         self._recurrent, self._mask = bool(config.gru_size), spec.actions.mask
         self._padded = not self._mask.all()
-        widths = spec.actions.widths if isinstance(spec.actions, Discrete) else ()
-        self._edges = [*pairwise(accumulate(widths, initial=0))]
+        self._edges = [*pairwise(accumulate(spec.actions.widths, initial=0))]
+        self._num_choices = sum(spec.actions.widths)
         self._std = self._moments = None
         self._choice_type = jnp.zeros(0, int).dtype
 
@@ -74,17 +73,28 @@ class NumPyDecisions:
         rows = len(self._flat)
         output, after = self._network(self._flat, before.reshape(rows, before.shape[-1]))
         output = output.reshape(*self._rows, output.shape[-1])
-        choose = self._categorical if self._edges else self._gaussian
-        return HostDecision(choose(output, inputs, noise), output, after.reshape(before.shape))
+        action = self._choose(output, inputs.action_mask, noise)
+        return HostDecision(action, output, after.reshape(before.shape))
 
-    def _gaussian(self, mean: np.ndarray, _: ActorInputs, noise: np.ndarray | None) -> np.ndarray:
+    def _choose(self, output: np.ndarray, action_mask: Any, noise: np.ndarray | None) -> np.ndarray:
+        if not self._edges:
+            return self._gaussian(output, noise)
+        choices = self._categorical(output, action_mask, noise)
+        if self._std is None:
+            return choices
+        rest = slice(self._num_choices, None)
+        vector = self._gaussian(output[..., rest], None if noise is None else noise[..., rest])
+        return np.concatenate([choices.astype(vector.dtype), vector], axis=-1)
+
+    def _gaussian(self, mean: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
         action = mean.copy() if noise is None else mean + noise * self._std
-        return np.where(self._mask, action, mean.dtype.type(0)) if self._padded else action
+        exists = self._mask[:, self._num_choices :]
+        return np.where(exists, action, mean.dtype.type(0)) if self._padded else action
 
     def _categorical(
-        self, logits: np.ndarray, inputs: ActorInputs, noise: np.ndarray | None
+        self, logits: np.ndarray, action_mask: Any, noise: np.ndarray | None
     ) -> np.ndarray:
-        logits = np.where(inputs.action_mask & self._mask, logits, logits.dtype.type(MASKED_LOGIT))
+        logits = np.where(action_mask & self._mask, logits, logits.dtype.type(MASKED_LOGIT))
         action = np.empty((*self._rows, len(self._edges)), self._choice_type)
         for d, (start, stop) in enumerate(self._edges):
             part = logits[..., start:stop]

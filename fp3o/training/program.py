@@ -125,9 +125,9 @@ class Program:
         self._evaluator = Evaluator(self._host, self.grid, num_seeds, self._compiled)
         self._seed = 0  # for messages
 
-    def hyperparameters(self) -> Hyperparameters:
-        """The configured hyperparameters, for every seed."""
-        hparams = self.setup.config.hyperparameters.as_arrays()
+    def hyperparameters(self, given: Hyperparameters | None = None) -> Hyperparameters:
+        """Hyperparameters for every seed: the given ones, or the configured ones at the start."""
+        hparams = (given or self.setup.config.hyperparameters).as_arrays()
         if self.num_seeds:
             hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
         return self.grid.put(hparams, BY_SEED) if self.grid else hparams

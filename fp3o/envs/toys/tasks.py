@@ -1,4 +1,4 @@
-"""The probe tasks, matrix games and pixel tasks, and their presets."""
+"""The probe tasks, matrix games, pixel tasks and radio tasks, and their presets."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ from fp3o.envs.task import Family, Preset, Task
 from fp3o.envs.toys.matrix import FAMILY, MATRIX_GAMES
 from fp3o.envs.toys.pixels import PIXEL_FAMILY, PIXEL_TASKS, Cover, pixel_baselines
 from fp3o.envs.toys.probe import PROBES
+from fp3o.envs.toys.radio import RADIO, RADIO_TASKS, radio_baselines
 
 _QUESTIONS = {
     "value": "is the value learned, whatever the actions?",
@@ -30,6 +31,31 @@ def _matrix(name: str) -> Task | None:
     env = MATRIX_GAMES[name]
     summary = f"two agents choose once; the best reward is {env.best:g}"
     return Task(f"{FAMILY}/{name}", summary, lambda _: env, presets=_MATRIX_PRESETS)
+
+
+def _radio(name: str) -> Task | None:
+    if name not in RADIO_TASKS:
+        return None
+    env, summary = RADIO_TASKS[name], _RADIO_SUMMARIES[name]
+    return Task(
+        f"{RADIO}/{name}", summary, lambda _: env, baselines=radio_baselines, presets=_RADIO_PRESETS
+    )
+
+
+_RADIO_SUMMARIES = {
+    "guide": "mixed actions: one agent chooses a channel, the other one steers",
+    "pair": "mixed actions: both agents choose a channel and steer",
+}
+
+_RADIO_PRESETS: Mapping[str, Preset] = {
+    "demo": {
+        "sharing": "none", "num_envs": 64, "rollout": 20, "epochs": 3, "minibatches": 4,
+        "hidden": (64, 64), "std_param": "exp", "actor_lr": 1e-3, "critic_lr": 1e-3,
+        "entropy_coef": 0.03, "gamma": 0.8, "gae_lambda": 0.8, "steps": 200_000, "seeds": 3,
+        "eval_every": 25,
+        "eval_episodes": 100,
+    },
+}  # fmt: skip
 
 
 def _pixels(name: str) -> Task | None:
@@ -64,4 +90,5 @@ FAMILIES = (
     Family("probe", "tiny tasks with known optima", _probe, (*PROBES,)),
     Family(FAMILY, "matrix games", _matrix, (*MATRIX_GAMES,)),
     Family(PIXEL_FAMILY, "agents that see images", _pixels, (*PIXEL_TASKS,)),
+    Family(RADIO, "choices and steering: mixed actions", _radio, (*RADIO_TASKS,)),
 )
