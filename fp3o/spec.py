@@ -1,6 +1,8 @@
 """Description of a task: agents, observation sizes, action spaces. Needs NumPy only."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -124,6 +126,10 @@ ActionSpace = Discrete | Box | Mixed
 ImageShape = tuple[int, int, int]
 """Height, width and channels."""
 
+Adjacency = tuple[tuple[int, ...], ...] | Callable[[Any, Any], Any]
+"""The neighbours of every agent, or a function of observations `(..., n, f)` and states
+`(..., n, f2)` to booleans `(..., n, n)`: which agents (last axis) are neighbours of each agent."""
+
 
 @dataclass(frozen=True)
 class EnvSpec:
@@ -155,6 +161,9 @@ class EnvSpec:
     other entries of an observation follow it. None: there is no image."""
     state_image: ImageShape | None = None
     """The same for the state."""
+    adjacency: Adjacency | None = None
+    """Neighbours of the agents, for critics on a graph: fixed, or computed by JAX from the
+    observations and states of every step. None: the task has no graph."""
 
     @property
     def num_agents(self) -> int:

@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fp3o.envs.adjacency import adjacency_matrix
 from fp3o.envs.api import VecEnv
-from fp3o.envs.interface import Problem
+from fp3o.envs.interface import Problem, image_problems
 from fp3o.envs.random_play import RandomPlay, play_at_random
+from fp3o.errors import EnvError
 from fp3o.spec import ActionSpace, Discrete, EnvSpec, Mixed
 from fp3o.types import LARGEST_NUMBER, TimeStep
 
@@ -24,6 +26,7 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
     for name, size in (("obs_size", spec.obs_size), ("state_size", spec.state_size)):
         if size < 1:
             yield Problem("error", f"{name} is {size}", "give the networks at least one input")
+    yield from image_problems(spec)
     choices = spec.actions.discrete if isinstance(spec.actions, Mixed) else spec.actions
     if isinstance(choices, Discrete) and min(map(min, choices.sizes)) < 1:
         yield Problem(
@@ -39,6 +42,11 @@ def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
         yield from _mask_problems(spec.actions, steps)
     yield from _end_problems(spec, steps)
     yield from _final_problems(steps)
+    if spec.adjacency is not None:
+        try:
+            adjacency_matrix(spec, steps.obs, steps.state)
+        except EnvError as error:
+            yield Problem("error", str(error), "EnvSpec.adjacency says what it may be")
     if "won" in spec.episode_metrics:
         won = steps.episode_metrics[..., spec.episode_metrics.index("won")]
         if not np.isin(won, (0, 1)).all():

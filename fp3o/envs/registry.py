@@ -10,7 +10,7 @@ from typing import Any
 
 from fp3o.envs.adapters.python import OBJECTS, env_of
 from fp3o.envs.api import Env, VecEnv
-from fp3o.envs.task import Family, Task
+from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import open_search_folders
@@ -63,7 +63,9 @@ def register_env(env: Any) -> Task:
     """
     env = env_of(env)
     name = env.spec.name
-    REGISTERED[name] = Task(name, "a Python object", lambda _: env)
+    REGISTERED[name] = Task(
+        name, "a Python object", lambda _: env, baselines=random_baseline, presets=MEASURED_PRESETS
+    )
     return REGISTERED[name]
 
 

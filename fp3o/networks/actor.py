@@ -1,4 +1,6 @@
-"""Policies of the whole team: a network and an action distribution."""
+"""Policies of the whole team, a network and an action distribution, and its value functions."""
+
+import dataclasses
 
 import equinox as eqx
 import jax
@@ -14,6 +16,7 @@ from fp3o.networks.distributions import (
 )
 from fp3o.networks.layers import Agents, GroupedVector
 from fp3o.networks.network import Network, NetworkSpec
+from fp3o.networks.obs_norm import ObsNorm
 from fp3o.spec import ActionSpace, Discrete, Mixed
 
 
@@ -24,6 +27,8 @@ class Actor(eqx.Module):
     log_std: GroupedVector | None
     actions: ActionSpace = eqx.field(static=True)
     std_param: str = eqx.field(static=True)
+    obs_norm: ObsNorm | None = None
+    """Moments that the inputs are normalised with."""
 
     def __call__(
         self,
@@ -53,7 +58,7 @@ class Actor(eqx.Module):
 
     def folded(self) -> "Actor":
         """The same policy with the norms folded into the layers, faster for many small calls."""
-        return Actor(self.network.folded(), self.log_std, self.actions, self.std_param)
+        return dataclasses.replace(self, network=self.network.folded())
 
     def std(self, agents: Agents = None) -> Float[Array, "k 1 a"]:
         """Deviations of the vector: σ = ½ sigmoid(v), at most ½ (the paper), or σ = exp(v)."""
@@ -61,6 +66,24 @@ class Actor(eqx.Module):
             return jnp.ones((1, 1, 0))
         v = self.log_std.of(self.log_std.value, agents)[:, None]
         return 0.5 * jax.nn.sigmoid(v) if self.std_param == "sigmoid" else jnp.exp(v)
+
+
+class Critic(eqx.Module):
+    """Value functions of the whole team."""
+
+    network: Network
+    obs_norm: ObsNorm | None = None
+    """Moments that the inputs are normalised with."""
+
+    def __call__(
+        self,
+        x: Float[Array, "k r f"],
+        hidden_state: Float[Array, "k c h"],
+        episode_start: Bool[Array, "k r"],
+        agents: Agents = None,
+    ) -> tuple[Float[Array, "k r 1"], Float[Array, "k r h"]]:
+        """Normalised value of every agent at every step, and the hidden states after it."""
+        return self.network(x, hidden_state, episode_start, agents)
 
 
 STD_PARAM_INIT = {"sigmoid": 1.0, "exp": 0.0}

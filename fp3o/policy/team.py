@@ -53,7 +53,7 @@ class Team:
     ):
         self.card, self.trusted = card, trusted
         self._agents, self._weights = tuple(agents), weights
-        self._inputs = TeamInputs(card, agents)
+        self._inputs = TeamInputs(card, weights, agents)
         if card.network_class is None:
             self._network = NumPyNetwork(card, weights, agents)
         self._widths, self._mixed = card.spec.actions.widths, isinstance(card.spec.actions, Mixed)
@@ -83,23 +83,7 @@ class Team:
         random: np.random.Generator | None = None,
         episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose the actions of all agents, each from its own observation.
-
-        Args:
-            obs: `(*batch, n, f)`, shorter observations padded with zeros; or a list (or a dict
-                keyed by agent index) of one array per agent, `(*batch, f_i)`, not padded.
-            hidden_state: what the last step returned, `(*batch, n, h)`; None: an episode starts.
-            action_mask: the available choices, `(*batch, n, a)`; or a list (or dict) of one array
-                per agent with its own choices only. None: all choices.
-            deterministic: take the most likely action (Box: the mean) instead of sampling.
-            random: generator for sampling; None: a fresh one.
-            episode_start: `(*batch)`, true where an episode starts: resets the hidden state.
-
-        Returns:
-            Discrete: integers `(*batch, n, d)`, one per sub-action. Box: floats `(*batch, n, a)`, 0
-            in dimensions an agent does not have. Mixed: floats, the choices first, then the vector.
-            And the hidden state for the next step.
-        """
+        """Padded actions of all agents and the next hidden state; arguments as in `Policy.act`."""
         logits, (vector, std), after = self._step(obs, hidden_state, action_mask, episode_start)
         if not deterministic:
             generator = random or np.random.default_rng()
@@ -120,7 +104,10 @@ class Team:
         action_mask: Any = None,
         episode_start: Any = None,
     ) -> tuple[Choices | Normal | ChoicesAndVector, np.ndarray]:
-        """The distribution `act` samples from, and the next hidden state; arguments as in `act`."""
+        """The distribution `act` samples from, and the next hidden state; arguments as in `act`.
+
+        It always has a row for every agent, padded.
+        """
         logits, vector, after = self._step(obs, hidden_state, action_mask, episode_start)
         if not self._widths:
             return vector, after

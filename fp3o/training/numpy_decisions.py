@@ -12,7 +12,7 @@ import numpy as np
 from fp3o.learning.setup import Setup
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.layers import EPSILON
-from fp3o.networks.numpy_network import BufferedNetwork
+from fp3o.networks.numpy_network import OBS_LIMIT, BufferedNetwork
 from fp3o.training.rollout import ActorInputs
 
 
@@ -50,17 +50,23 @@ class NumPyDecisions:
         self._padded = not self._mask.all()
         self._edges = [*pairwise(accumulate(spec.actions.widths, initial=0))]
         self._num_choices = sum(spec.actions.widths)
-        self._std, self._choice_type = None, jnp.zeros(0, int).dtype
+        self._std = self._moments = None
+        self._choice_type = jnp.zeros(0, int).dtype
 
-    def load(self, layers: tuple[Any, ...], std: Any) -> None:
-        """Set the parameters."""
-        layers, self._std = jax.tree.map(np.asarray, (layers, std))
+    def load(self, layers: tuple[Any, ...], std: Any, moments: Any) -> None:
+        """Set the parameters, and mean and factor of the running normaliser if there is one."""
+        layers, self._std, self._moments = jax.tree.map(np.asarray, (layers, std, moments))
         self._network.load(layers)
 
     @np.errstate(invalid="ignore", over="ignore")  # such inputs are refused after the rollout
     def __call__(self, inputs: ActorInputs, noise: np.ndarray | None) -> HostDecision:
         """Select the actions of all agents."""
         self._obs[...] = inputs.obs
+        if self._moments is not None:
+            mean, scale = self._moments
+            self._obs -= mean
+            self._obs *= scale
+            np.clip(self._obs, -OBS_LIMIT, OBS_LIMIT, out=self._obs)
         before: Any = inputs.hidden_state
         if self._recurrent and inputs.episode_start.any():
             before = np.where(inputs.episode_start[..., None, None], before.dtype.type(0), before)

@@ -24,6 +24,7 @@ SPACES = {
 }
 OBS_SIZES = (5, 3, 4, 2)
 """Lengths of the agents' observations."""
+NAMES = ("scout_0", "scout_1", "tank_0", "tank_1")
 BATCH = 6
 
 
@@ -37,7 +38,11 @@ def make_actor(sharing: str, gru_size: int, space: str) -> tuple[Setup, Any]:
         std_param="exp" if gru_size else "sigmoid", agent_id=sharing != "none",
         layer_norm=sharing != "none",
     )  # fmt: skip
-    setup = Setup(EnvSpec("test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True), config)
+    spec = EnvSpec(
+        "test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True, agents=NAMES,
+        obs_sizes=OBS_SIZES,
+    )  # fmt: skip
+    setup = Setup(spec, config)
     layout, random = setup.actor_layout, np.random.default_rng(7)
     widths = {
         groups: factors.size for groups, factors in zip(layout.maps, layout.lr_factors, strict=True)

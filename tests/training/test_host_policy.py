@@ -56,7 +56,7 @@ def perturbed(params: Any, random: np.random.Generator) -> Any:
         ("box", {"sharing": "none", "gru_size": 4, "sequence_length": 4, "std_param": "exp"}),
         ("discrete", {"sharing": "full", "gru_size": 4, "sequence_length": 4}),
         ("discrete", {"sharing": (0, 0, 1), "gru_size": 4, "sequence_length": 4}),
-        ("two choices", {"sharing": "none", "layer_norm": False}),
+        ("two choices", {"sharing": "none", "layer_norm": False, "obs_norm": True}),
         ("mixed", {"sharing": "partial", "std_param": "exp"}),
     ],
 )

@@ -40,7 +40,7 @@ from fp3o.envs.workers.pool import WorkerPool
 from fp3o.envs.workers.protocol import Timeouts, buffer_spec
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.errors import SettingError, nearest, printable
-from fp3o.imports import foreign_code
+from fp3o.imports import foreign_code, readable_name
 from fp3o.spec import EnvSpec
 
 FAMILY = "pettingzoo"
@@ -210,7 +210,7 @@ class PettingZoo(HostEnv):
     def _source(self) -> str:
         if isinstance(self.make, str):
             return self.make
-        return getattr(self.make, "__qualname__", type(self.make).__name__)
+        return readable_name(self.make) or "lambda"
 
     def _picklable(self, make: MakeParallelEnv) -> MakeParallelEnv:
         """Check that worker processes can import the function that makes their environments."""

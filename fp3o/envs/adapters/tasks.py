@@ -5,7 +5,7 @@ from functools import cache, partial
 from importlib import import_module
 
 from fp3o.envs.api import Env, HostEnv
-from fp3o.envs.task import Family, Task
+from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "a PettingZoo environment, by import path or id",
@@ -23,7 +23,10 @@ def _adapted(family: str, target: str) -> Task:
     path = target if family == "gymnasium" else target.replace(":", ".")
     build = partial(_make, family, path)
     # Each of the environments evaluated at once may be a process: keep them few.
-    return Task(f"{family}/{path}", ADAPTERS[family], build, max_parallel=32, takes_options=True)
+    return Task(
+        f"{family}/{path}", ADAPTERS[family], build, baselines=random_baseline,
+        presets=MEASURED_PRESETS, max_parallel=32, takes_options=True,
+    )  # fmt: skip
 
 
 @cache

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from fp3o.envs.adjacency import complete_graph
 from fp3o.envs.api import Env, Observation
 from fp3o.spec import Discrete, EnvSpec
 
@@ -143,13 +144,15 @@ class ParticleEnv(Env):
     """Length of each agent's observation, before padding."""
     agent_types: ClassVar[tuple[int, ...]]
     agents: ClassVar[tuple[str, ...]] = ()
-    """Names of the agents; empty: numbered."""
+    """Names of the agents, as in the original environments; empty: `agent_0` and so on."""
     moving: ClassVar[tuple[bool, ...]]
     """Whether each agent moves; the others only speak."""
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
     """Radius of an agent."""
+    observed: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    """The agents that each agent sees or hears; empty: all others."""
     solid: ClassVar[bool] = False
     """Whether agents repel each other, and are penalised for collisions."""
 
@@ -167,6 +170,7 @@ class ParticleEnv(Env):
             f"mpe/{self.name}{tail}", Discrete(joint if self.rules.joint else self.choices),
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
+            adjacency=self.observed or complete_graph(len(self.agent_types)),
             agents=self.agents, obs_sizes=self.obs_sizes, action_names=self._action_names,
         )  # fmt: skip
 

@@ -99,6 +99,7 @@ class SimpleSpeakerListener(ParticleEnv):
     moving = (False, True)
     agent_types = (0, 1)
     has_goal = (False, True)
+    observed = ((), (0,))
     radius = 0.075
 
     def split_action(self, action: Int[Array, "n d"]) -> MovesAndMessages:

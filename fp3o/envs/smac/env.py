@@ -105,6 +105,7 @@ class SmacEnv(Env):
             self.agent_types,
             truncates=True,
             episode_metrics=EPISODE_METRICS,
+            adjacency=self.observations.observed_allies,
             agents=self.agent_names,
             action_names=(smac_action_names(self.battle),) * self.battle.num_allies,
         )

@@ -1,9 +1,10 @@
-"""The probe tasks, matrix games and radio tasks, and their presets."""
+"""The probe tasks, matrix games, pixel tasks and radio tasks, and their presets."""
 
 from collections.abc import Mapping
 
 from fp3o.envs.task import Family, Preset, Task
 from fp3o.envs.toys.matrix import FAMILY, MATRIX_GAMES
+from fp3o.envs.toys.pixels import PIXEL_FAMILY, PIXEL_TASKS, Cover, pixel_baselines
 from fp3o.envs.toys.probe import PROBES
 from fp3o.envs.toys.radio import RADIO, RADIO_TASKS, radio_baselines
 
@@ -56,6 +57,25 @@ _RADIO_PRESETS: Mapping[str, Preset] = {
     },
 }  # fmt: skip
 
+
+def _pixels(name: str) -> Task | None:
+    if name not in PIXEL_TASKS:
+        return None
+    agents, size = PIXEL_TASKS[name]
+    return Task(
+        f"{PIXEL_FAMILY}/{name}", f"{agents} agents that see images cover {agents} targets",
+        lambda rules: Cover(agents, size, blind=rules == "blind"), ("default", "blind"),
+        pixel_baselines, _PIXEL_PRESETS,
+    )  # fmt: skip
+
+
+_PIXEL_PRESETS: Mapping[str, Preset] = {
+    "quick": {
+        "algorithm": "mappo", "num_envs": 32, "rollout": 40, "epochs": 5, "minibatches": 2,
+        "hidden": (64,), "actor_lr": 1e-3, "critic_lr": 1e-3, "steps": 80_000, "eval_every": 10,
+    },
+}  # fmt: skip
+
 _MATRIX_PRESETS: Mapping[str, Preset] = {
     # Initial policies with strong preferences: about half of the seeds learn the best pair, so the
     # best of eight does. From uniform ones hardly any seed does.
@@ -69,5 +89,6 @@ _MATRIX_PRESETS: Mapping[str, Preset] = {
 FAMILIES = (
     Family("probe", "tiny tasks with known optima", _probe, (*PROBES,)),
     Family(FAMILY, "matrix games", _matrix, (*MATRIX_GAMES,)),
+    Family(PIXEL_FAMILY, "agents that see images", _pixels, (*PIXEL_TASKS,)),
     Family(RADIO, "choices and steering: mixed actions", _radio, (*RADIO_TASKS,)),
 )

@@ -219,4 +219,4 @@ def test_unsupported_spaces_are_rejected(own: Any, words: str) -> None:
     task, _ = scripted({**TWO, "b": own}, [{"obs": seen(0, 0)}])
     with pytest.raises(ValueError, match=words) as error:
         _ = task.spec
-    assert str(error.value).startswith("scripted.<locals>.make: agent 'b'")
+    assert str(error.value).startswith("scripted.make: agent 'b'")
