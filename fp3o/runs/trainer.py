@@ -21,7 +21,7 @@ from fp3o.runs.recorder import NoRecorder, RunRecorder
 from fp3o.runs.results import final_evaluation
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import first_non_finite
-from fp3o.runs.signals import stop_signals
+from fp3o.runs.signals import stop_at_once, stop_signals
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.mesh import Devices
 from fp3o.training.program import Program
@@ -98,7 +98,7 @@ class Trainer:
 
     def _train(self) -> None:
         started = time.perf_counter()
-        with self.display.waiting("compiling"):
+        with self.display.waiting("compiling"), stop_at_once():
             self.program.compile(self.checkpoint.state)
         self._seconds["compile"] = time.perf_counter() - started
         self.display.say(f"compiled in {self._seconds['compile']:.1f} s; output in {self.path}")
