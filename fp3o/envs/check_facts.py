@@ -34,7 +34,7 @@ def spec_facts(spec: EnvSpec, limit: int | None, renderable: bool) -> Facts:
 def play_facts(spec: EnvSpec, play: RandomPlay) -> Facts:
     """What happened in random play: lengths, rewards, masks, deaths."""
     steps, reward = play.steps, play.steps.reward[1:]
-    ended = (steps.terminated | steps.truncated)[1:]
+    ended = np.asarray(steps.terminated | steps.truncated)[1:]
     lengths = episode_lengths(ended)
     acts = steps.alive[:-1, :, :, None] & spec.actions.mask
     unavailable = acts & ~steps.action_mask[:-1]

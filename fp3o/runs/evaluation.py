@@ -15,7 +15,6 @@ import jax
 import numpy as np
 
 from fp3o.envs.registry import REGISTERED, parse_task
-from fp3o.errors import SettingError
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
@@ -117,8 +116,6 @@ def evaluate(
     a task or a network that has to be imported: that needs `trust`.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    if episodes is not None and episodes < 1:
-        raise SettingError(f"episodes must be at least 1, got {episodes}")
     if episodes is None:
         episodes = default_episodes(path, which, trust)
     check_episodes(episodes)

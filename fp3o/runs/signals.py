@@ -86,7 +86,7 @@ def prompt_interrupts() -> Iterator[None]:
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # another handler, or the shell has told this process to ignore Ctrl-C
+        yield  # another handler, or the shell lets this process ignore Ctrl-C
         return
     _SAID[0] = False
     reader, writer = os.pipe()
