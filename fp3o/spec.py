@@ -1,6 +1,8 @@
 """Description of a task: agents, observation sizes, action spaces. Needs NumPy only."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,15 @@ class Discrete:
     """
 
     sizes: tuple[tuple[int, ...], ...]
+    integers = True
+    """Whether actions are arrays of integers."""
+    num_dimensions = 0
+    """Padded length of the vector in an action."""
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return len(self.widths)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -45,6 +56,20 @@ class Box:
     """Continuous actions: `sizes[i]` is the length of agent `i`'s action vector."""
 
     sizes: tuple[int, ...]
+    integers = False
+    """Whether actions are arrays of integers."""
+    widths = ()
+    """Padded number of choices per sub-action."""
+
+    @property
+    def num_dimensions(self) -> int:
+        """Padded length of the vector in an action."""
+        return max(self.sizes)
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return self.num_dimensions
 
     @property
     def num_outputs(self) -> int:
@@ -67,6 +92,18 @@ class Mixed:
 
     discrete: Discrete
     box: Box
+    integers = False
+    """Whether actions are arrays of integers."""
+
+    @property
+    def num_dimensions(self) -> int:
+        """Padded length of the vector in an action."""
+        return self.box.num_dimensions
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return self.discrete.action_size + self.num_dimensions
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -88,6 +125,10 @@ ActionSpace = Discrete | Box | Mixed
 
 ImageShape = tuple[int, int, int]
 """Height, width and channels."""
+
+Adjacency = tuple[tuple[int, ...], ...] | Callable[[Any, Any], Any]
+"""The neighbours of every agent, or a function of observations `(..., n, f)` and states
+`(..., n, f2)` to booleans `(..., n, n)`: which agents (last axis) are neighbours of each agent."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +161,9 @@ class EnvSpec:
     other entries of an observation follow it. None: there is no image."""
     state_image: ImageShape | None = None
     """The same for the state."""
+    adjacency: Adjacency | None = None
+    """Neighbours of the agents, for critics on a graph: fixed, or computed by JAX from the
+    observations and states of every step. None: the task has no graph."""
 
     @property
     def num_agents(self) -> int:

@@ -63,7 +63,8 @@ class Trajectory(NamedTuple):
 
     obs: Float[Array, "t e n f"]
     critic_input: Float[Array, "t e n f2"]
-    """The state, or the agent's observation, depending on the algorithm."""
+    """The state, or the agent's observation, depending on the algorithm. For a critic that looks
+    across agents: the observation, then 1 for every agent that it looks at, else 0."""
     final_critic_input: Float[Array, "t2 e n f2"]
     """Critic input after each step, before any reset; only the last one (`t2 = 1`) where time
     limits do not bootstrap."""
@@ -88,6 +89,7 @@ class Batch(NamedTuple):
 
     obs: Float[Array, "n r f"]
     critic_input: Float[Array, "n r f2"]
+    """In a stage of a critic that looks across agents: still of all agents."""
     action_mask: Bool[Array, "n r a"]
     alive: Float[Array, "n r"]
     """1 where the agent is alive, else 0."""

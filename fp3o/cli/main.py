@@ -12,16 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from fp3o.cli.bench import bench_command
+from fp3o.cli.curriculum import curriculum_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
 from fp3o.cli.placement import print_error
-from fp3o.cli.runs import (
-    evaluate_command,
-    export_command,
-    render_command,
-    report_command,
-    resume_command,
-)
+from fp3o.cli.policies import export_command, record_command, serve_command
+from fp3o.cli.runs import evaluate_command, render_command, report_command, resume_command
 from fp3o.cli.sweep import sweep_command
 from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, nearest, printable
@@ -36,7 +32,10 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "render": render_command,
     "report": report_command,
     "export": export_command,
+    "record": record_command,
+    "serve": serve_command,
     "sweep": sweep_command,
+    "curriculum": curriculum_command,
     "list": list_command,
     "check": check_command,
     "doctor": doctor_command,

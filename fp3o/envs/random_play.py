@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from fp3o.envs.api import VecEnv
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 COMPILING = 2
@@ -149,12 +149,13 @@ def measure_speed(env: VecEnv, limit: int, seconds: float = 1.0, seed: int = 0) 
 def sample_actions(
     spec: EnvSpec, action_mask: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Available actions `(e, n, d)`, uniformly distributed; continuous ones are normal."""
-    if not isinstance(spec.actions, Discrete):
-        return random.normal(size=action_mask.shape).astype(np.float32)
+    """Available actions `(e, n, d)`, uniformly distributed; vectors are normal."""
     parts, start = [], 0
     for width in spec.actions.widths:
         score = random.random((*action_mask.shape[:2], width))
-        parts.append(np.where(action_mask[..., start : start + width], score, -1.0).argmax(-1))
+        available = action_mask[..., start : start + width]
+        parts.append(np.where(available, score, -1.0).argmax(-1)[..., None])
         start += width
-    return np.stack(parts, -1).astype(np.int32)
+    if spec.actions.num_dimensions:
+        parts.append(random.normal(size=(*action_mask.shape[:2], spec.actions.num_dimensions)))
+    return np.concatenate(parts, -1).astype(np.int32 if spec.actions.integers else np.float32)

@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
+import jax
 from jaxtyping import Array, Float
 
 from fp3o.algorithms.schedules import Stage
 from fp3o.algorithms.surrogates import ratio_of
 from fp3o.learning.config import Hyperparameters
-from fp3o.learning.setup import Learner
+from fp3o.learning.setup import Learner, Setup
 from fp3o.networks.distributions import Distribution
 from fp3o.types import Batch
 
@@ -53,6 +54,14 @@ class StageResult(NamedTuple):
     rollout_policy: Distribution
     policy: Distribution
     """Policies after the stage."""
+
+
+def stage_batch(setup: Setup, team: Batch, stage: Stage) -> Batch:
+    """Samples of the agents of a stage; critics that look across agents need inputs of all."""
+    if setup.whole_team:
+        return team
+    batch = jax.tree.map(lambda x: x[stage.agents], team)
+    return batch._replace(critic_input=team.critic_input) if setup.crosses_agents else batch
 
 
 def others_log_ratio(log_ratio: Float[Array, "n r"]) -> Float[Array, "n r"]:

@@ -34,6 +34,7 @@ from fp3o.learning.stage_data import (
     StageResult,
     coupling_weights,
     others_log_ratio,
+    stage_batch,
 )
 from fp3o.learning.steps import (
     critic_step,
@@ -144,7 +145,7 @@ def run_stage(
     """Prepare the data of the stage's agents, evaluate the gate, and run the epochs."""
     team, log_ratio = data.batch, start.log_ratio
     gap = total_gap(log_ratio, others_log_ratio(log_ratio), team)
-    batch = team if setup.whole_team else jax.tree.map(lambda x: x[stage.agents], team)
+    batch = stage_batch(setup, team, stage)
     others = coupling_weights(stage.coupling, log_ratio)
     if setup.row.correct_advantages:
         residuals = jax.tree.map(lambda x: x[stage.agents], data.residuals)

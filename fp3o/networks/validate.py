@@ -31,7 +31,9 @@ def _problems(network: Network, spec: NetworkSpec) -> Iterator[str]:
     samples = NUM_SEQUENCES * SEQUENCE_LENGTH
     random = np.random.default_rng(0)
     normal = lambda *shape: jnp.asarray(random.normal(size=shape), float)  # noqa: E731
-    x = normal(team, samples, spec.num_in)
+    x, crosses = normal(team, samples, spec.num_in), network.scope != "agent"
+    if crosses:
+        x = jnp.concatenate([x, jnp.ones((team, samples, team))], -1)
     hidden_state = normal(team, NUM_SEQUENCES if gru_size else samples, gru_size)
     episode_start = jnp.zeros((team, samples), bool)
     run = eqx.filter_jit(lambda x, state, start, agents=None: network(x, state, start, agents))
@@ -39,8 +41,8 @@ def _problems(network: Network, spec: NetworkSpec) -> Iterator[str]:
     yield from _wrong_shapes(out, after, (team, samples, spec.num_out), (team, samples, gru_size))
     if not (jnp.isfinite(out).all() and jnp.isfinite(after).all()):
         yield "its outputs are not finite"
-    last = jnp.array([team - 1])
-    if not _same(run(x[-1:], hidden_state[-1:], episode_start[-1:], last), (out[-1:], after[-1:])):
+    last, inputs = jnp.array([team - 1]), x if crosses else x[-1:]
+    if not _same(run(inputs, hidden_state[-1:], episode_start[-1:], last), (out[-1:], after[-1:])):
         yield (
             "the last agent alone gets other outputs than within the team: an agent must depend on "
             "its own input only, with the parameters of its group (use `layer.of(array, agents)`)"
@@ -53,6 +55,19 @@ def _problems(network: Network, spec: NetworkSpec) -> Iterator[str]:
         )
     if gru_size:
         yield from _surviving_state(run, x, hidden_state, episode_start)
+    if crosses and team > 1:
+        alone = x.at[..., -team:].set(jnp.eye(team)[:, None])
+        outputs = [run(y, hidden_state, episode_start)[0][:1] for y in (alone, _moved(alone, team))]
+        if not _same(*outputs):
+            yield (
+                "the output of an agent changes with the input of another that it is not linked "
+                "to: the last numbers of its row are 0 for agents that it must not depend on"
+            )
+
+
+def _moved(x: Array, team: int) -> Array:
+    """The inputs with other features of all agents but the first."""
+    return x.at[1:, :, :-team].add(1.0)
 
 
 def _wrong_shapes(

@@ -5,11 +5,10 @@ Returns are per agent: the mean reward of the team, summed over the episode.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -18,19 +17,19 @@ from fp3o.envs.registry import REGISTERED, parse_task
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
-from fp3o.policy.files import policies_of_run
 from fp3o.runs.baselines import evaluate_baselines, summarise_episodes
 from fp3o.runs.eval_episodes import evaluation_episodes
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.programs import make_envs, make_program
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import PolicyChoice, PolicySource, load_policies
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
 
-LAST, BEST, ON_DEMAND, _, DURING_TRAINING = range(2, 7)
+LAST, BEST, ON_DEMAND, _, DURING_TRAINING, IN_LOOP = range(2, 8)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
@@ -83,6 +82,16 @@ def evaluate_with_keys(
     return joined
 
 
+def evaluation_rows(
+    program: Program, config: RunConfig, actor: Any, iteration: int
+) -> list[dict[str, Any]]:
+    """The evaluation of every seed's actor after an iteration, as rows of metrics."""
+    purpose = DURING_TRAINING, iteration
+    found = evaluate_params(program, config, actor, config.eval_episodes, purpose)
+    names = program.setup.spec.episode_metrics
+    return [evaluation_row(EvalEpisodes(*one), names) for one in zip(*found, strict=True)]
+
+
 def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """One seed's evaluation during training as metrics: means over the episodes that ended."""
     done = np.isfinite(episodes.returns)
@@ -101,36 +110,37 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
 
 
 def evaluate(
-    path: str | Path,
+    source: PolicySource,
     episodes: int | None = None,
     *,
-    which: str = "last",
     seed: int = 0,
     deterministic: bool = True,
-    trust: bool = False,
+    **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy folder.
+    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
 
-    Without a number of `episodes` there are 1000; of environments on the host, as many as their
-    measured speed allows. The random streams are separate from those of training. A policy may name
-    a task or a network that has to be imported: that needs `trust`.
+    The random streams are separate from those of training.
+
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        episodes: number of episodes per policy; by default 1000, or of environments on the host
+            as many as their measured speed allows.
+        seed: random seed of the episodes.
+        deterministic: take the most likely actions; false: sample them.
+        **choice: of a run, `which` of its policies, `last` (default) or `best`, and `policy_seed`,
+            the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    if episodes is None:
-        episodes = default_episodes(path, which, trust)
-    check_episodes(episodes)
-    rows, spec = [], None
-    folders = _policy_folders(Path(path), which)
-    check_seeds(seed, len(folders))
-    for number, (name, folder) in enumerate(folders.items()):
-        policy = Policy.load(folder, trust=trust)
-        spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
-        program = _cached_program(replace(config, seed=0))
-        actor = read_actor(policy, program.setup)
-        evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
-        names = program.setup.spec.episode_metrics
-        rows.append({"name": name, **summarise_episodes(evaluated, names)})
-    assert spec is not None  # there is at least one folder
+    if episodes is not None:
+        check_episodes(episodes)
+    policies = load_policies(source, **choice)
+    episodes = default_episodes(policies) if episodes is None else episodes
+    check_seeds(seed, len(policies))
+    rows = [
+        {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    spec = next(iter(policies.values())).card.spec
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -143,19 +153,21 @@ def evaluate(
 
 
 def default_episodes(
-    path: str | Path, which: str, trust: bool, say: Callable[[str], None] = lambda text: None
+    policies: Mapping[str, Policy], say: Callable[[str], None] = lambda text: None
 ) -> int:
     """Episodes per policy where none are given; `say` gets the reason if there is one."""
-    folders = _policy_folders(Path(path), which)
-    policy = Policy.load(next(iter(folders.values())), trust=trust)
-    return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(folders), say)
+    policy = next(iter(policies.values()))
+    return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(policies), say)
 
 
-def _policy_folders(path: Path, which: str) -> dict[str, Path]:
-    """The policy folders of all seeds of a run, or the one folder given."""
-    seeds = sorted(number for number, name in policies_of_run(path / "policy") if name == which)
-    found = {f"seed-{seed} {which}": path / "policy" / f"seed-{seed}" / which for seed in seeds}
-    return found or {path.name: path}
+def _evaluate_policy(
+    policy: Policy, seed: int, episodes: int, deterministic: bool
+) -> dict[str, Any]:
+    config = _config_of_policy(policy, seed, episodes)
+    program = _cached_program(replace(config, seed=0))
+    actor = read_actor(policy, program.setup)
+    evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+    return summarise_episodes(evaluated, program.setup.spec.episode_metrics)
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

@@ -8,7 +8,6 @@ refused cannot fit; one that is accepted may still need several times as much.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +15,10 @@ import jax
 
 from fp3o.errors import SettingError
 from fp3o.learning.config import Config
+from fp3o.networks.conv_layers import ConvStack
+from fp3o.networks.critics import CRITICS
 from fp3o.networks.distributions import num_outputs
-from fp3o.networks.network import NETWORKS
+from fp3o.networks.network import NETWORKS, Network, TrunkSpec
 from fp3o.options import check_seeds
 from fp3o.policy.read_card import MAX_PARAMETERS
 from fp3o.sharing.maps import Sharing, default_critic_sharing
@@ -65,7 +66,7 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
     if (actor := num_parameters(spec, learner)[0]) > MAX_PARAMETERS:
         raise SettingError(
             f"the policy would have {actor} parameters, at most {MAX_PARAMETERS} can be saved: "
-            "lower hidden or gru_size"
+            "lower hidden, gru_size or conv"
         )
     parts, available = memory_needed(spec, learner, counts), device_memory()
     name, part = max(parts.items(), key=lambda item: item[1].bytes)
@@ -86,8 +87,12 @@ def check_episodes(episodes: int, least: int = 1) -> None:
 
 def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[str, Part]:
     """Lower bounds, in bytes, of the largest things that a run holds in memory."""
-    team, critic_input = spec.num_agents, _critic_input(spec, learner)
-    step = team * (spec.obs_size + (critic_input if learner.row.critic_input == "state" else 0))
+    team, critic_input = spec.num_agents, _critic_features(spec, learner)
+    if _critic_network(learner).scope != "agent":
+        critic_input += team  # which agents it looks at
+    elif learner.row.critic_input == "obs":
+        critic_input = 0  # kept once
+    step = team * (spec.obs_size + critic_input)
     step += team * (2 + learner.gru_size)  # log-probabilities, rewards, hidden states
     samples = learner.num_envs * learner.rollout
     state = team * (spec.obs_size + spec.state_size + learner.gru_size)
@@ -103,25 +108,38 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
         ),
     }
     size = FLOAT_BYTES * counts.seeds
-    return {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    parts = {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    built_in = learner.network in NETWORKS
+    patches = learner.conv_stacks(spec)["actor"].largest_patches if built_in else 0
+    # Not multiplied by the seeds, which may be computed one after another.
+    parts["the convolutions of a rollout"] = Part(
+        FLOAT_BYTES * samples * team * patches, "num_envs, rollout or the kernels of conv"
+    )
+    return parts
 
 
 def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
-    """Weights of the matrices of actor and critic of one seed; 0 for a custom network."""
-    if learner.network not in NETWORKS:
+    """Weights of the matrices of actor and critic of one seed; 0 if one of them is custom."""
+    network, critic_network = _built_in(learner.network), _critic_network(learner)
+    if Network in (network, critic_network):
         return 0, 0
-    layers = len(learner.hidden) + bool(learner.gru_size) + 1
-    actor = _groups(spec, learner.sharing, layers)
+    stacks, crosses_agents = learner.conv_stacks(spec), critic_network.scope != "agent"
+    trunk = TrunkSpec(learner.hidden, learner.gru_size, learner.activation, conv=stacks["actor"])
+    critic_trunk = trunk._replace(conv=stacks["critic"])
+    if crosses_agents:
+        critic_trunk = trunk._replace(gru_size=0, conv=ConvStack())
+    actor = _groups(spec, learner.sharing, network.num_layers(trunk, "actor"))
+    num_layers = critic_network.num_layers(critic_trunk, "critic")
     critic = (
-        default_critic_sharing(actor, layers)
+        default_critic_sharing(actor, num_layers)
         if learner.critic_sharing is None
-        else _groups(spec, learner.critic_sharing, layers)
+        else _groups(spec, learner.critic_sharing, num_layers)
     )
     ids = spec.num_agents if learner.agent_id else 0
-    outputs = num_outputs(spec.actions)
+    outputs, size = num_outputs(spec.actions), _critic_features(spec, learner) + ids
     return (
-        _weights(learner, spec.obs_size + ids, outputs, actor),
-        _weights(learner, _critic_input(spec, learner) + ids, 1, critic),
+        _weights(network.layer_weights(trunk, spec.obs_size + ids, outputs), actor),
+        _weights(critic_network.layer_weights(critic_trunk, size, 1), critic),
     )
 
 
@@ -151,13 +169,16 @@ def container_memory(
     return min((int(text) for text in texts if text.isdigit()), default=sys.maxsize)
 
 
-def _weights(learner: Config, num_in: int, num_out: int, sharing: Sharing) -> int:
-    sizes: Sequence[int] = (num_in, *learner.hidden)
-    last = learner.gru_size or sizes[-1]
-    layers = [before * after for before, after in pairwise(sizes)]
-    if learner.gru_size:
-        layers.append(3 * learner.gru_size * (sizes[-1] + learner.gru_size))
-    layers.append(last * num_out)
+def _built_in(name: str) -> type[Network]:
+    """A built-in network; the base class, whose weights are unknown, instead of a custom one."""
+    return {**NETWORKS, **CRITICS}.get(name, Network)
+
+
+def _critic_network(learner: Config) -> type[Network]:
+    return _built_in(learner.critic or learner.network)
+
+
+def _weights(layers: Sequence[int], sharing: Sharing) -> int:
     groups = [max(layer) + 1 for layer in sharing]
     return sum(number * size for number, size in zip(groups, layers, strict=True))
 
@@ -166,8 +187,9 @@ def _groups(spec: EnvSpec, sharing: SharingSpec, num_layers: int) -> Sharing:
     return layer_groups(resolve_groups(sharing, spec), spec.agent_types, num_layers)
 
 
-def _critic_input(spec: EnvSpec, learner: Config) -> int:
-    return spec.state_size if learner.row.critic_input == "state" else spec.obs_size
+def _critic_features(spec: EnvSpec, learner: Config) -> int:
+    central = learner.row.critic_input == "state" and _critic_network(learner).scope == "agent"
+    return spec.state_size if central else spec.obs_size
 
 
 def _gib(size: int) -> str:

@@ -16,8 +16,9 @@ from rich.table import Table
 
 from fp3o.errors import SettingError, nearest
 from fp3o.reports.phrasing import count_text
+from fp3o.runs.kernel import in_notebook, notebook_display
 
-DisplayStyle = Literal["auto", "live", "plain", "quiet"]
+DisplayStyle = Literal["auto", "live", "plain", "notebook", "quiet"]
 
 LINE_EVERY = 10.0
 """Seconds between two lines of the plain display."""
@@ -34,12 +35,14 @@ class TrainingStatus:
         self.title, self.total, self.seeds = title, total, seeds
         self.done = done
         self.numbers: dict[str, str] = {}
+        self.rows: Sequence[Mapping[str, Any]] = ()
+        """Metrics of the last iteration, one row per seed."""
         self._started, self._iterations, self._forecast_said = time.perf_counter(), 0, False
         self._counted_from = self._after_first = (done, self._started)
 
     def advance(self, done: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Take the rows of an iteration, one per seed."""
-        self.done, self._iterations = done, self._iterations + 1
+        self.done, self.rows, self._iterations = done, rows, self._iterations + 1
         if self._iterations == 1:
             self._after_first = (done, time.perf_counter())
         elif self._iterations == 2:  # the first one may still have compiled something
@@ -216,13 +219,15 @@ def _status_panel(status: TrainingStatus) -> Panel:
 
 
 def make_display(style: DisplayStyle = "auto") -> Display:
-    """The display of a style; `auto` is live on a terminal and plain elsewhere."""
+    """The display of a style; `auto`: live on a terminal, in place in a notebook, else plain."""
     console = Console(stderr=False)
     if style == "auto":
         style = "live" if console.is_terminal else "plain"
+        style = "notebook" if in_notebook() else style
     styles = {
         "live": lambda: LiveDisplay(console),
         "plain": lambda: PlainDisplay(console),
+        "notebook": notebook_display,
         "quiet": QuietDisplay,
     }
     if style not in styles:

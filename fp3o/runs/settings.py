@@ -11,11 +11,24 @@ from typing import Any
 
 from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError, printable
+from fp3o.learning.value_schedules import ValueSchedule, read_schedule
+from fp3o.networks.conv_layers import parse_conv
 from fp3o.options import show, to_type
+from fp3o.runs.agent_lists import read_agents, read_frozen, read_place
 from fp3o.sharing.schemes import SharingSpec, parse_sharing
+from fp3o.types import Scalar
 
 SHARING_TYPES = (SharingSpec, SharingSpec | None)
 """Types of the fields that hold a sharing."""
+
+READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "start_from": read_place,
+    "start_agents": read_agents,
+    "frozen": read_frozen,
+}
+"""Settings with several forms, and the functions that make one of them."""
+SCALAR_TYPES = (Scalar, Scalar | None)
+"""Types of the hyperparameters, which may be schedules."""
 
 MAX_FILE_BYTES = 1_000_000
 """Largest settings file that is read."""
@@ -36,9 +49,17 @@ def coerce(name: str, hint: Any, value: Any) -> Any:
     if hint in SHARING_TYPES:
         optional = value is None and hint is not SharingSpec
         return None if optional else parse_sharing(value, name)
+    if name in READERS:
+        return READERS[name](name, value)
+    if hint in SCALAR_TYPES and isinstance(value, str):
+        return read_schedule(name, value)
+    if isinstance(value, ValueSchedule) and hint in SCALAR_TYPES:
+        return value
+    if name == "conv":
+        return parse_conv(value)
     if name == "algorithm" and isinstance(value, Algorithm):
         return value
-    if name == "network" and isinstance(value, type):
+    if name in ("network", "critic") and isinstance(value, type):
         return f"{value.__module__}:{value.__qualname__}"
     return to_type(name, hint, value)
 

@@ -7,6 +7,7 @@ from typing import Any
 from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN
 from fp3o.envs.registry import imports_code, parse_task
 from fp3o.envs.task import Task
+from fp3o.networks.critics import CRITICS
 from fp3o.networks.network import NETWORKS
 from fp3o.options import parse_options
 from fp3o.policy import Card, require_trust
@@ -70,6 +71,7 @@ def _sharing(text: str) -> bool:
 _NAMES_CODE: Mapping[str, Callable[[str], bool]] = {
     "task": imports_code,
     "network": lambda name: name not in NETWORKS,
+    "critic": lambda name: name not in {**NETWORKS, **CRITICS},
     "algorithm": _algorithm,
     "sharing": _sharing,
     "critic_sharing": _sharing,

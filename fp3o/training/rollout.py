@@ -9,11 +9,11 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from fp3o.envs.api import VecEnv
 from fp3o.learning.batch import bootstraps
 from fp3o.learning.collectives import block_keys
+from fp3o.learning.critic_input import critic_input
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import Actor
-from fp3o.networks.distributions import Categorical, Gaussian, num_outputs
-from fp3o.spec import Discrete
+from fp3o.networks.distributions import action_noise
 from fp3o.training.episodes import EpisodeStats, EvalEpisodes, count_step
 from fp3o.training.faults import step_fault
 from fp3o.types import TimeStep, Trajectory
@@ -54,8 +54,11 @@ def initial_rollout_state(setup: Setup, env: VecEnv, key: PRNGKeyArray) -> Rollo
 
 def empty_hidden_and_stats(setup: Setup, num_envs: int) -> tuple[Array, Array, EpisodeStats]:
     """Hidden states of actor and critic and episode statistics before the first step."""
-    hidden_state = jnp.zeros((num_envs, setup.spec.num_agents, setup.config.gru_size))
-    return hidden_state, hidden_state, EpisodeStats(jnp.zeros(num_envs), jnp.zeros(num_envs, int))
+    actor_hidden, critic_hidden = (
+        jnp.zeros((num_envs, setup.spec.num_agents, trunk.gru_size))
+        for trunk in (setup.trunks["actor"], setup.trunks["critic"])
+    )
+    return actor_hidden, critic_hidden, EpisodeStats(jnp.zeros(num_envs), jnp.zeros(num_envs, int))
 
 
 def decide(
@@ -74,12 +77,10 @@ def sample_noise(
     setup: Setup, key: PRNGKeyArray, num_envs: int, blocks: int = 1
 ) -> Float[Array, "n e a"]:
     """Sample the noise of one decision of the team in every environment, block by block."""
-    actions = setup.spec.actions
-    distribution = Categorical if isinstance(actions, Discrete) else Gaussian
-    keys = block_keys(key, blocks)
-    shape = (setup.spec.num_agents, num_envs // len(keys), num_outputs(actions))
-    noise = jax.vmap(lambda key: distribution.noise(key, shape, float), out_axes=1)(keys)
-    return noise.reshape(shape[0], num_envs, shape[2])
+    actions, keys = setup.spec.actions, block_keys(key, blocks)
+    batch = setup.spec.num_agents, num_envs // len(keys)
+    noise = jax.vmap(lambda key: action_noise(actions, key, batch), out_axes=1)(keys)
+    return noise.reshape(batch[0], num_envs, actions.num_outputs)
 
 
 def choose_actions(
@@ -87,7 +88,7 @@ def choose_actions(
 ) -> Decision:
     """Actions of all agents from their observations; without noise, the most likely ones."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    features = swap(setup.inputs(inputs.obs))
+    features = swap(setup.inputs(inputs.obs, "actor", actor.obs_norm))
     action_mask = swap(inputs.action_mask & setup.spec.actions.mask)
     starts = jnp.broadcast_to(inputs.episode_start, features.shape[:2])
     policy, hidden_states = actor(features, action_mask, swap(inputs.hidden_state), starts)
@@ -122,11 +123,13 @@ def make_trajectory(
     setup: Setup, now: TimeStep, after: TimeStep, hidden_state: Any, decision: Decision
 ) -> Trajectory:
     """Trajectory of one step or a rollout; `now` is before the actions, `after` is after them."""
-    central = setup.row.critic_input == "state"
+    # Who is alive after an episode's last step is not known: those who took it count.
+    ended = (after.terminated | after.truncated)[..., None]
+    final_alive = (now.alive & ended) | (after.alive & ~ended)
     return Trajectory(
         obs=now.obs,
-        critic_input=now.state if central else now.obs,
-        final_critic_input=_final_input(setup, after) if bootstraps(setup) else (),  # pyright: ignore
+        critic_input=critic_input(setup, now.obs, now.state, now.alive),
+        final_critic_input=_final_input(setup, after, final_alive) if bootstraps(setup) else (),  # pyright: ignore
         action_mask=now.action_mask,
         alive=now.alive,
         episode_start=now.episode_start,
@@ -144,12 +147,13 @@ def add_final_input(setup: Setup, trajectory: Trajectory, last: TimeStep) -> Tra
     """Add the critic input after the last step, if it is the only final input needed."""
     if bootstraps(setup):
         return trajectory
-    return trajectory._replace(final_critic_input=_final_input(setup, last)[None])
+    # Values after the end of an episode are not used, so nobody has to be alive there.
+    return trajectory._replace(final_critic_input=_final_input(setup, last, last.alive)[None])
 
 
-def _final_input(setup: Setup, step: TimeStep) -> Any:
+def _final_input(setup: Setup, step: TimeStep, alive: Any) -> Any:
     """Critic input after a step, before any reset."""
-    return step.final_state if setup.row.critic_input == "state" else step.final_obs
+    return critic_input(setup, step.final_obs, step.final_state, alive)
 
 
 class Evaluation(NamedTuple):

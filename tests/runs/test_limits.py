@@ -1,5 +1,6 @@
 """Limits of a run: what cannot fit is refused with numbers, at once and before a file exists."""
 
+import dataclasses
 import subprocess
 import sys
 import time
@@ -61,7 +62,10 @@ def test_parameters_are_counted() -> None:
     for changes in (
         {}, {"sharing": "none"}, {"sharing": "partial", "gru_size": 5, "sequence_length": 2},
         {"critic_sharing": (0, 0, 1), "agent_id": False, "algorithm": "ippo"},
+        {"critic": "attention", "gru_size": 5, "sequence_length": 2},
+        {"critic": "graph", "sharing": "none"},
     ):  # fmt: skip
+        spec = dataclasses.replace(spec, adjacency=((1,), (2,), (0,)))
         learner = BASE.learner.replace(hidden=(8, 6), **changes)
         setup = Setup(spec, learner)
         made = sum(x.size for x in (*setup.init(0).actor, *setup.init(0).critic))

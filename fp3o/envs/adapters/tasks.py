@@ -8,10 +8,10 @@ from fp3o.envs.api import Env, HostEnv
 from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 
 ADAPTERS: Mapping[str, str] = {
-    "pettingzoo": "a PettingZoo parallel environment, by import path",
+    "pettingzoo": "a PettingZoo environment, by import path or id",
     "jaxmarl": "a JaxMARL environment",
     "jumanji": "a multi-agent Jumanji environment",
-    "gymnasium": "a Gymnasium environment: a team of one",
+    "gymnasium": "a Gymnasium environment, by id: one agent, or a team",
     "python": "a custom environment, by import path",
 }
 """Family -> summary; the module of the same name makes its environments."""
@@ -19,7 +19,8 @@ ADAPTERS: Mapping[str, str] = {
 
 def _adapted(family: str, target: str) -> Task:
     """A task of another library; its options are those of the variant `default`."""
-    path = target.replace(":", ".")
+    # The colon in an id of Gymnasium separates the module that registers it.
+    path = target if family == "gymnasium" else target.replace(":", ".")
     build = partial(_make, family, path)
     # Each of the environments evaluated at once may be a process: keep them few.
     return Task(

@@ -82,6 +82,26 @@ def observed_columns(own: Sequence[Joint], graph: JointGraph, reach: int) -> lis
     return columns + list(graph.common)
 
 
+def neighbouring_agents(
+    team: Sequence[Sequence[Joint]], graph: JointGraph
+) -> tuple[tuple[int, ...], ...]:
+    """The neighbours of every agent: the agents with a joint next to one of its own."""
+    # By actuator, since an edge may hold the second node of a joint.
+    edges = [{joint.actuator for joint in edge} for edge in graph.edges]
+    reach = [
+        {actuator for edge in edges for joint in own if joint.actuator in edge for actuator in edge}
+        for own in team
+    ]
+    return tuple(
+        tuple(
+            j
+            for j, other in enumerate(team)
+            if j != i and not reach[i].isdisjoint(joint.actuator for joint in other)
+        )
+        for i in range(len(team))
+    )
+
+
 def _joints_by_distance(
     own: Sequence[Joint], graph: JointGraph, reach: int
 ) -> Iterator[list[Joint]]:

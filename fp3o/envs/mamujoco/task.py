@@ -2,7 +2,7 @@
 
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -11,7 +11,13 @@ import numpy as np
 
 from fp3o.envs.mamujoco.bodies.body import Body, make_body
 from fp3o.envs.mamujoco.catalogue import MAMUJOCO, single_agent_partition, split_name
-from fp3o.envs.mamujoco.partition import Column, Joint, JointGraph, observed_columns
+from fp3o.envs.mamujoco.partition import (
+    Column,
+    Joint,
+    JointGraph,
+    neighbouring_agents,
+    observed_columns,
+)
 from fp3o.envs.mamujoco.readings import SOURCES, standardise_rows, zero_and_one
 from fp3o.envs.mamujoco.rewards.rules import Fields
 from fp3o.envs.mamujoco.variant import Variant
@@ -116,7 +122,9 @@ def body_task(name: str, variant: str) -> BodyTask:
         observed = [observed_columns(own, graph, chosen.obsk) for own in team]
         owned = tuple(tuple(joint.actuator for joint in own) for own in team)
     full_name = f"{MAMUJOCO}/{body_name}-{partition}:{chosen}"
-    return _index_task(full_name, body, chosen, observed, owned)
+    task = _index_task(full_name, body, chosen, observed, owned)
+    spec = replace(task.spec, adjacency=neighbouring_agents(team or ((),), graph))
+    return replace(task, spec=spec)
 
 
 def _team(body: str, partition: str, graph: JointGraph) -> tuple[tuple[Joint, ...], ...] | None:
@@ -149,7 +157,7 @@ def _index_task(
         for i, columns in enumerate(observed)
     ]
     states = [[index[column] for column in state] + tail[i] for i in range(count)]
-    sizes = tuple(map(len, owned))
+    sizes, controls = tuple(map(len, owned)), _control_indices(owned, variant.routing)
     spec = EnvSpec(
         name=name,
         actions=Box(sizes),
@@ -157,11 +165,24 @@ def _index_task(
         state_size=len(states[0]),
         agent_types=_agent_types(list(zip(map(len, observed), sizes, strict=True))),
         truncates=True,
+        action_names=_joint_names(body.model, controls, sizes),
     )
     return BodyTask(
         spec, body, variant, owned, sources, tuple(sorted(needed)), np.array(obs),
-        np.array(states), _control_indices(owned, variant.routing),
+        np.array(states), controls,
     )  # fmt: skip
+
+
+def _joint_names(
+    model: mujoco.MjModel, controls: np.ndarray, sizes: tuple[int, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The joint that each dimension of each agent's action drives."""
+    joints = {
+        int(control): model.joint(model.actuator_trnid[actuator, 0]).name
+        for actuator, control in enumerate(controls)
+    }
+    width = max(sizes)
+    return tuple(tuple(joints[width * i + j] for j in range(size)) for i, size in enumerate(sizes))
 
 
 def _reading_index(

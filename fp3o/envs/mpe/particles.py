@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from fp3o.envs.adjacency import complete_graph
 from fp3o.envs.api import Env, Observation
 from fp3o.spec import Discrete, EnvSpec
 
@@ -60,6 +61,10 @@ MPE2_RULES = ParticleRules(
     forward=(2, 4), backward=(1, 3), lagged=True, joint=True, reach=1.0, squared=False,
     self_touch=0.0, own=0.5, team=0.0, truncates=True,
 )  # fmt: skip
+
+
+MOVE_NAMES = ("right", "up", "left", "down")
+"""Forward along x and y, then backward."""
 
 
 class ParticleState(NamedTuple):
@@ -138,10 +143,16 @@ class ParticleEnv(Env):
     obs_sizes: ClassVar[tuple[int, ...]]
     """Length of each agent's observation, before padding."""
     agent_types: ClassVar[tuple[int, ...]]
+    agents: ClassVar[tuple[str, ...]] = ()
+    """Names of the agents, as in the original environments; empty: `agent_0` and so on."""
+    moving: ClassVar[tuple[bool, ...]]
+    """Whether each agent moves; the others only speak."""
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
     """Radius of an agent."""
+    observed: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    """The agents that each agent sees or hears; empty: all others."""
     solid: ClassVar[bool] = False
     """Whether agents repel each other, and are penalised for collisions."""
 
@@ -159,7 +170,25 @@ class ParticleEnv(Env):
             f"mpe/{self.name}{tail}", Discrete(joint if self.rules.joint else self.choices),
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
+            adjacency=self.observed or complete_graph(len(self.agent_types)),
+            agents=self.agents, obs_sizes=self.obs_sizes, action_names=self._action_names,
         )  # fmt: skip
+
+    @property
+    def _action_names(self) -> tuple[tuple[str, ...], ...]:
+        """Moves, messages, or pairs of both, of every agent."""
+        directions = dict(zip((*self.rules.forward, *self.rules.backward), MOVE_NAMES, strict=True))
+        moves = ("stay", *(directions[move] for move in range(1, MOVES)))
+        rows = []
+        for sizes, moving in zip(self.choices, self.moving, strict=True):
+            messages = tuple(f"message {m}" for m in range(sizes[-1]))
+            if len(sizes) == 1:
+                rows.append(moves if moving else messages)
+            elif self.rules.joint:
+                rows.append(tuple(f"{move}, {message}" for message in messages for move in moves))
+            else:
+                rows.append(moves + messages)
+        return tuple(rows)
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:
         """Draw agents from [-1, 1]², landmarks and goals; agents are at rest and silent."""

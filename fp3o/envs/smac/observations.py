@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from fp3o.envs.adjacency import ObservedAgents
 from fp3o.envs.smac.actions import (
     FIRST_ATTACK,
     FIRST_MOVE,
@@ -77,6 +78,16 @@ class ObservationBuilder:
         obs = (n - 1) * (ally + actions) + enemies * enemy + moves + 4 + own + actions + n
         # A state adds positions of all units, cooldowns of allies and visibility of enemies.
         return obs + position, obs + (n - 1) * 3 + enemies * 3 + 2
+
+    @cached_property
+    def observed_allies(self) -> ObservedAgents:
+        """Where observations say which allies an agent sees."""
+        (ours, theirs), types = self._shields, len(self.battle.map.types)
+        ally, enemy = 5 + ours + types, 5 + theirs + types
+        if self.layout == "smac":
+            enemies = self.battle.num_units - self.battle.num_allies
+            return ObservedAgents(len(MOVE_DIRECTIONS) + enemies * enemy, ally)
+        return ObservedAgents(0, ally + self.num_actions)
 
     def action_mask(self, units: Units) -> Bool[Array, "a c"]:
         """Available actions of every agent."""

@@ -26,7 +26,7 @@ FAILURES = "failures"
 
 LENGTH_SETTINGS = (
     "steps", "seeds", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every",
-    "save_every", "keep_checkpoints",
+    "video_every", "save_every", "keep_checkpoints",
 )  # fmt: skip
 """Settings in which a finished cell may differ from the grid: it is shown with its own numbers."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.envs.registry import get_task
-from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Scale
+from fp3o.experiments.framework.grid import Cell, Scale
 from fp3o.runs.run_config import RunConfig
 
 SMOKE: Mapping[str, Any] = {
@@ -46,7 +46,10 @@ SMOKE_ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
 def cell_config(
     task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any
 ) -> RunConfig:
-    """The configuration of a task at a scale, with some settings changed."""
+    """The configuration of a task at a scale, with some settings changed.
+
+    A variant that sets the sharing itself may call it as it likes.
+    """
     family = task.split("/")[0]
     kind = "many" if family in ("smac", "smacv2") and scale != "paper" else "paper"
     presets = get_task(task).presets
@@ -62,7 +65,7 @@ def cell_config(
         rollout = SMOKE_ROLLOUT.get(family, 4)
         chosen |= {**SMOKE, "rollout": rollout, "steps": 2 * SMOKE["num_envs"] * rollout}
     chosen |= {"algorithm": algorithm}
-    chosen |= {"sharing": sharing} if sharing in PAPER_SHARINGS else {}
+    chosen |= {"sharing": sharing}
     return RunConfig.from_preset(task, preset).with_settings(chosen | settings)
 
 

@@ -19,9 +19,8 @@ from fp3o.experiments.sweep.study import JOURNAL, check_packages
 from fp3o.options import to_type
 from fp3o.runs.atomic import RunError
 from fp3o.runs.progress import Display, DisplayStyle, make_display
-from fp3o.runs.run_config import RunConfig
+from fp3o.runs.run_config import RunConfig, make_config
 from fp3o.runs.settings import setting_types
-from fp3o.runs.train import make_config
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
 
