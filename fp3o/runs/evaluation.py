@@ -131,10 +131,9 @@ def evaluate(
             the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    if episodes is not None:
-        check_episodes(episodes)
+    check_episodes(1 if episodes is None else episodes)
     policies = load_policies(source, **choice)
-    episodes = default_episodes(policies) if episodes is None else episodes
+    episodes = episodes or default_episodes(policies)
     check_seeds(seed, len(policies))
     rows = [
         {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}

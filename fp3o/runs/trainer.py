@@ -126,8 +126,7 @@ class Trainer:
                 self._files.write_rows(self._numbered(self._evaluate()))
                 # From now on a run without any checkpoint has lost it and does not start over.
                 self._files.save_checkpoint(0, self.program.fetch(self.checkpoint), {})
-            stopped = False
-            # All is compiled: the rate counts from here.
+            stopped = False  # all is compiled: the rate counts from here
             status = TrainingStatus(config.title, config.total_steps, self.step, config.seeds)
             while not (self.finished or stopped):
                 turn = self._iterate()
