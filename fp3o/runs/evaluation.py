@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from fp3o.envs.registry import REGISTERED, parse_task
-from fp3o.errors import SettingError
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
@@ -130,13 +129,15 @@ def evaluate(
             the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
+<<<<<<< HEAD
     if episodes is not None and episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     check_seeds(seed)
+=======
+    check_episodes(1 if episodes is None else episodes)
+>>>>>>> COMFORT
     policies = load_policies(source, **choice)
-    if episodes is None:
-        episodes = default_episodes(policies)
-    check_episodes(episodes)
+    episodes = episodes or default_episodes(policies)
     check_seeds(seed, len(policies))
     rows = [
         {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}

@@ -31,6 +31,9 @@ _COLLECTED: list[list[int]] = []
 _HANDLED = [0.0]
 """When the main thread has last handled an interruption."""
 
+_AT_ONCE = [0]
+"""Number of active contexts in which nothing is worth waiting for."""
+
 _SAID = [False]
 """Whether the other thread has said that the command will stop."""
 
@@ -45,7 +48,7 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         _HANDLED[0] = time.monotonic()
-        if number == signal.SIGINT and received:
+        if number == signal.SIGINT and (received or _AT_ONCE[0]):
             raise KeyboardInterrupt
         if not received and not _SAID[0]:
             say(STOPPING)
@@ -66,6 +69,16 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
 
 
 @contextlib.contextmanager
+def stop_at_once() -> Iterator[None]:
+    """Let the first Ctrl-C stop at once again: while a program is compiled, nothing is lost."""
+    _AT_ONCE[0] += 1
+    try:
+        yield
+    finally:
+        _AT_ONCE[0] -= 1
+
+
+@contextlib.contextmanager
 def prompt_interrupts() -> Iterator[None]:
     """Answer Ctrl-C within two seconds, also while the main thread computes without a pause.
 
@@ -73,7 +86,7 @@ def prompt_interrupts() -> Iterator[None]:
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # another handler, or the shell has told this process to ignore Ctrl-C
+        yield  # another handler, or the shell lets this process ignore Ctrl-C
         return
     _SAID[0] = False
     reader, writer = os.pipe()
@@ -117,9 +130,10 @@ def _watch(reader: int) -> None:
 
 def _answer(interruptions: int, handled: bool) -> float | None:
     """Say or do what an interruption needs after a while; seconds until the next look."""
-    if handled and _COLLECTED:
+    waits = bool(_COLLECTED) and not _AT_ONCE[0]
+    if handled and waits:
         return None  # the main thread has said that it will stop
-    if not handled and _COLLECTED and interruptions == 1:
+    if not handled and waits and interruptions == 1:
         _write(STOPPING)
         _SAID[0] = True
         return None

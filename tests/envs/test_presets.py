@@ -12,12 +12,12 @@ PAPER = ("mpe/simple_spread", "mamujoco/HalfCheetah-6x1", "smac/3s5z", "smacv2/t
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_default_takes_minutes(task: str) -> None:
-    """Every task with presets: few steps and, except for the matrix games, one seed."""
+    """Every task with presets: few steps and seeds."""
     presets = TASKS[task].presets
     if not presets:
         return
     first = next(iter(presets))
-    assert first == ("decided" if task.startswith("matrix/") else "quick")
+    assert first == {"matrix": "decided", "radio": "demo"}.get(task.split("/")[0], "quick")
     config = RunConfig.from_preset(task)
     assert config.steps * config.seeds <= 1_000_000
     assert config.settings == RunConfig.from_preset(task, first).settings

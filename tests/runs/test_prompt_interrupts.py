@@ -31,6 +31,10 @@ with signals.prompt_interrupts():
     finally:
         compute()
 """,
+    "compiling": """
+def say(text): print(text, file=sys.stderr, flush=True)
+with signals.prompt_interrupts(), signals.stop_signals(say), signals.stop_at_once(): compute()
+""",
     "training": """
 def say(text): print(text, file=sys.stderr, flush=True)
 with signals.prompt_interrupts(), signals.stop_signals(say): compute()
@@ -49,7 +53,7 @@ def start(code: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("way", ["computing", "closing"])
+@pytest.mark.parametrize("way", ["computing", "closing", "compiling"])
 def test_a_busy_main_thread(way: str) -> None:
     """The process ends with the status of an interruption and one line."""
     process = start(WAYS[way])
@@ -118,7 +122,7 @@ def test_commands(name: str, tmp_path: Path) -> None:
     words, sign = COMMANDS[name]
     if name == "evaluate":
         _write_policy(tmp_path / "policy")
-    settings = {"FP3O_CACHE": "off", "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.getcwd()}
+    settings = {"FP3O_COMPILATION_CACHE": "0", "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.getcwd()}
     process = subprocess.Popen(
         [sys.executable, "-m", "fp3o", *words.split()], cwd=tmp_path, text=True,
         env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -129,9 +133,13 @@ def test_commands(name: str, tmp_path: Path) -> None:
     time.sleep(1.0)  # inside the computation
     process.send_signal(signal.SIGINT)
     sent = time.monotonic()
-    said = process.stdout.readline()
-    answered = time.monotonic() - sent
-    text, _ = process.communicate(timeout=60)
+    try:
+        said = process.stdout.readline()
+        answered = time.monotonic() - sent
+        text, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert "interrupted" in said + text or "stopping" in said + text
     assert process.returncode == 130
     assert answered < 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
