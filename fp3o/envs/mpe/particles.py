@@ -182,12 +182,10 @@ class ParticleEnv(Env):
         rows = []
         for sizes, moving in zip(self.choices, self.moving, strict=True):
             messages = tuple(f"message {m}" for m in range(sizes[-1]))
-            if len(sizes) == 1:
-                rows.append(moves if moving else messages)
-            elif self.rules.joint:
-                rows.append(tuple(f"{move}, {message}" for message in messages for move in moves))
-            else:
-                rows.append(moves + messages)
+            alone, both = moves if moving else messages, moves + messages
+            if self.rules.joint:
+                both = tuple(f"{move}, {message}" for message in messages for move in moves)
+            rows.append(alone if len(sizes) == 1 else both)
         return tuple(rows)
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:

@@ -9,8 +9,8 @@ import pytest
 from small_runs import SMALL
 
 import fp3o
-from fp3o.cli.listing import action_text
 from fp3o.envs.check import check_env
+from fp3o.envs.check_facts import action_text
 from fp3o.envs.random_play import play_at_random, sample_actions
 from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
@@ -42,7 +42,7 @@ def test_specifications() -> None:
     """Sizes, names and meanings fit each other."""
     assert GUIDE.spec.actions == Mixed(Discrete(((4,), (1,))), Box((0, 2)))
     assert PAIR.spec.actions == Mixed(Discrete(((4,), (4,))), Box((2, 2)))
-    assert action_text(GUIDE.spec.actions) == "choices 4, 1 and vectors of 0, 2"
+    assert action_text(GUIDE.spec.actions) == "4, 1 and vectors of 0, 2"
     for env in (GUIDE, PAIR):
         counts = env.spec.actions.mask.sum(1).tolist()
         assert [len(names) for names in env.spec.action_names] == counts
