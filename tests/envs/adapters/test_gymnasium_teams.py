@@ -109,7 +109,8 @@ def test_equals_the_raw_environment(name: str) -> None:
     import gymnasium
 
     assert package
-    env, raw = make_env(name), gymnasium.make(name, disable_env_checker=True)
+    env = make_env(name)
+    raw: Any = gymnasium.make(name, disable_env_checker=True)
     batch = env.vectorise(1)
     assert env.spec.num_agents == 2 and env.spec.agent_types == (0, 0)
     assert env.max_episode_steps == (50 if "Foraging" in name else 500)

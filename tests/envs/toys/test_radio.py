@@ -16,6 +16,7 @@ from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.toys.radio import BEACONS, RADIO_TASKS, radio_baselines
 from fp3o.envs.vectorise import VmapEnv
+from fp3o.policy import ChoicesAndVector
 from fp3o.sharing.auto import auto_sharing
 from fp3o.spec import Box, Discrete, Mixed
 
@@ -83,6 +84,7 @@ def test_from_training_to_video(tmp_path: Path) -> None:
     assert actions.shape == (2, 3) and actions.dtype == np.float32
     assert actions[0, 0] in range(4) and not actions[0, 1:].any() and actions[1, 0] == 0
     given, _ = policy.distribution([np.zeros(4), np.zeros(6)])
+    assert isinstance(given, ChoicesAndVector)
     assert given.choices.probabilities[1].tolist() == [1, 0, 0, 0]
     assert (given.vector.std[1] > 0).all() and not given.vector.std[0].any()
     assert policy.agent(0).act(np.zeros(4))[0].shape == (1,)
