@@ -25,6 +25,8 @@ OPTIONAL_PACKAGES = {
     "jaxmarl": ("jaxmarl", "tasks from JaxMARL"),
     "jumanji": ("jumanji", "tasks from Jumanji"),
     "ray": ("ray", "experiments on a Ray cluster"),
+    "jax2onnx": ("onnx", "policies as ONNX files"),
+    "minari": ("minari", "datasets of episodes"),
 }
 """Module -> the extra of pyproject.toml that installs it, and its purpose."""
 

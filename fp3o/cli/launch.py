@@ -119,9 +119,7 @@ def resume_arguments(options: Any) -> list[str]:
 
     What the run names was named by the command that started it, so it may be imported.
     """
-    arguments = ["--trust"]
-    if options.loggers is not None:
-        arguments += ["--loggers", *(options.loggers or ("none",))]
+    arguments = ["--trust", "--loggers", *(options.loggers or ("none",))]
     arguments += ["--quiet"] * options.quiet
     for name in ("devices", "players", "player_timeout"):
         if (value := getattr(options.placement, name)) not in (None, "0"):

@@ -23,6 +23,7 @@ from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, nearest, printable
 from fp3o.imports import search_in
 from fp3o.runs.compilation_cache import enable_compilation_cache
+from fp3o.runs.signals import prompt_interrupts
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -53,10 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in ("-V", "--version"):
         print(version("fp3o"))
         return 0
-    enable_compilation_cache()
     search_in(os.getcwd())
     try:
-        return _run_command(arguments[0], arguments[1:])
+        with prompt_interrupts():
+            enable_compilation_cache()
+            return _run_command(arguments[0], arguments[1:])
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130

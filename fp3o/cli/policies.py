@@ -1,19 +1,14 @@
 """Commands that use a trained policy elsewhere: export, record, serve."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rich.console import Console
-
 from fp3o.cli.options import DirectoryArgument, Which, read_options
+from fp3o.runs.activity import activity
 
 if TYPE_CHECKING:
     from fp3o.policy import Policy
-
-PROGRESS_AFTER = 2.0
-"""Seconds after which a command begins to show its progress."""
 
 
 @dataclass(kw_only=True)
@@ -53,7 +48,7 @@ def export_command(argv: Sequence[str]) -> None:
     if options.to == "folder":
         policy.save(options.out)
     else:
-        with Console(stderr=True).status("exporting ..."):
+        with activity("exporting"):
             policy.export(options.out, options.to)
     print(options.out)
 
@@ -77,18 +72,9 @@ def record_command(argv: Sequence[str]) -> None:
     options = read_options(RecordOptions, argv, record_command)
     from fp3o.runs.recording import record
 
-    status, started = Console(stderr=True).status("recording ..."), time.monotonic()
-
-    def show(text: str) -> None:
-        if time.monotonic() - started > PROGRESS_AFTER:
-            status.start()
-            status.update(f"recording {text}")
-
     policy, deterministic = options.load(), not options.stochastic
-    try:
-        path = record(policy, options.out, options.episodes, options.seed, deterministic, show)
-    finally:
-        status.stop()
+    with activity(f"recording {options.episodes} episodes"):
+        path = record(policy, options.out, options.episodes, options.seed, deterministic)
     print(path)
 
 

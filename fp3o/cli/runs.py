@@ -28,9 +28,8 @@ class ResumeOptions:
     """Total environment steps per seed; by default, the number in the run's settings."""
     restart: bool = False
     """Start over with the same settings; the old files are kept in a folder of the run."""
-    loggers: tuple[str, ...] | None = None
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none; by default, those
-    of the run."""
+    loggers: tuple[str, ...] = ("tensorboard",)
+    """Loggers in addition to metrics.jsonl, as in `train`; W&B and MLflow continue their runs."""
     quiet: bool = False
     """Print errors only."""
     trust: bool = False

@@ -39,7 +39,7 @@ def complete_graph(num_agents: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(j for j in range(num_agents) if j != i) for i in range(num_agents))
 
 
-def adjacency_matrix(spec: EnvSpec, obs: Array, state: Array) -> Bool[Array, "*b n n"]:
+def adjacency_matrix(spec: EnvSpec, obs: Any, state: Any) -> Bool[Array, "*b n n"]:
     """Which agents (last axis) are neighbours of each agent; raises if the task's are invalid."""
     n, adjacency = spec.num_agents, spec.adjacency
     shape = (*obs.shape[:-1], n)
@@ -47,7 +47,7 @@ def adjacency_matrix(spec: EnvSpec, obs: Array, state: Array) -> Bool[Array, "*b
         raise EnvError(f"{spec.name} has no graph of agents: give one in EnvSpec.adjacency")
     if isinstance(adjacency, tuple):
         return jnp.broadcast_to(_fixed(spec.name, adjacency, n), shape)
-    result = jnp.asarray(adjacency(obs, state))
+    result = jnp.asarray(adjacency(jnp.asarray(obs), jnp.asarray(state)))
     if result.shape != shape:
         raise EnvError(
             f"{spec.name}: EnvSpec.adjacency returns an array of {result.shape}, it must be "

@@ -92,12 +92,10 @@ def check_env(env: Any, *, num_envs: int = 4, steps: int = 200, seed: int = 0) -
         return EnvReport(batch.spec, [*problems, *error.problems], facts=facts)
     except Exception as error:
         what = f"stepping it raises {type(error).__name__}: {error}"
-        problems += [Problem("error", what, "see the message")]
-        return EnvReport(batch.spec, problems, facts=facts)
-    problems += rollout_problems(batch.spec, play.steps)
-    problems += length_problems(play.steps, limit)
-    problems += state_problems(play.state)
-    problems += repeat_problems(batch, play, seed)
+        raised = Problem("error", what, "see the message")
+        return EnvReport(batch.spec, [*problems, raised], facts=facts)
+    problems += [*rollout_problems(batch.spec, play.steps), *length_problems(play.steps, limit)]
+    problems += [*state_problems(play.state), *repeat_problems(batch, play, seed)]
     ends = (play.steps.terminated | play.steps.truncated)[1:]
     numbers = {
         "steps/s": steps * batch.num_envs / play.seconds,

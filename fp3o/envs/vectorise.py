@@ -12,13 +12,17 @@ from jaxtyping import Array, Key, PRNGKeyArray
 
 from fp3o.envs.api import Act, Env, HostEnv, Observation, VecEnv
 from fp3o.envs.interface import require_shapes
+from fp3o.imports import foreign_code
 from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 
 def vectorise(env: Env | HostEnv, num_envs: int) -> VecEnv:
     """Make a batch of environments of a task."""
-    return env.vectorise(num_envs) if isinstance(env, HostEnv) else VmapEnv(env, num_envs)
+    if isinstance(env, Env):
+        return VmapEnv(env, num_envs)
+    with foreign_code(f"a batch of {env.spec.name} cannot be made"):
+        return env.vectorise(num_envs)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Checks of the settings of networks: precision, images, critics that look across agents."""
 
-import math
-
+from fp3o.envs.interface import image_problems
 from fp3o.errors import EnvError, SettingError
 from fp3o.learning.config import Config
 from fp3o.networks.conv_layers import write_conv
@@ -24,13 +23,8 @@ def check_networks(config: Config, spec: EnvSpec) -> None:
 
 
 def _check_images(config: Config, spec: EnvSpec) -> None:
-    inputs = {"obs": (spec.image, spec.obs_size), "state": (spec.state_image, spec.state_size)}
-    for name, (image, size) in inputs.items():
-        if image and not (min(image) >= 1 and math.prod(image) <= size):
-            raise EnvError(
-                f"{spec.name}: its {name} of {size} numbers cannot begin with an image of "
-                f"{' x '.join(map(str, image))} (height, width, channels)"
-            )
+    for problem in image_problems(spec):
+        raise EnvError(f"{spec.name}: {problem.what}. Fix: {problem.fix}")
     layers = config.conv or ()
     if layers and not (spec.image or spec.state_image):
         raise SettingError(

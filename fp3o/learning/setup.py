@@ -94,9 +94,9 @@ class Setup:
         return jnp.asarray(self.critic_sharing[-1])
 
     @property
-    def learns(self) -> Bool[np.ndarray, " n"]:
+    def learns(self) -> Bool[Array, " n"]:
         """Which agents are updated; the others are frozen."""
-        return ~np.isin(np.arange(self.spec.num_agents), self.config.frozen_agents)
+        return jnp.asarray(~np.isin(np.arange(self.spec.num_agents), self.config.frozen_agents))
 
     def init(self, seed: int) -> Learner:
         """Initialise networks and optimisers."""

@@ -1,5 +1,6 @@
 """Actions of single agents, in the form of each agent's own space instead of padded rows."""
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,15 @@ def own_choices(actions: ActionSpace, agent: int) -> tuple[int, ...]:
         used -= 1
     vector_only = isinstance(actions, Mixed) and actions.box.sizes[agent] and max(sizes) == 1
     return () if vector_only else sizes[: max(used, 1)]
+
+
+def mask_indices(actions: ActionSpace, agent: int) -> np.ndarray:
+    """Places of an agent's own choices among the padded outputs; without choices, of its vector."""
+    choices = own_choices(actions, agent)
+    if not choices:
+        return np.flatnonzero(actions.mask[agent])[-own_dimensions(actions, agent) :]
+    first = [0, *accumulate(actions.widths)]
+    return np.concatenate([first[d] + np.arange(size) for d, size in enumerate(choices)])
 
 
 def own_dimensions(actions: ActionSpace, agent: int) -> int:

@@ -21,9 +21,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +32,7 @@ from jaxtyping import Array
 from fp3o.errors import MissingExtraError, SettingError, UserError, nearest
 from fp3o.imports import describe_error
 from fp3o.networks.backend import traced_for_cpu
-from fp3o.networks.distributions import Categorical, Gaussian
+from fp3o.networks.distributions import Categorical, Distribution, MixedDistribution
 from fp3o.policy import Card, Policy, require_trust
 from fp3o.policy.describe import policy_facts
 from fp3o.policy.export import make_actor_of
@@ -61,11 +58,11 @@ def export_policy(policy: Policy, out: str | os.PathLike[str], to: str = "onnx")
     The file is compared with the policy on random inputs before it is written. A custom network is
     imported, which needs a policy that was loaded with trust.
     """
-    if to not in FORMATS:
-        raise SettingError(f"cannot export to {to!r}: {nearest(to, FORMATS)}")
+    if to not in EXPORT_FORMATS:
+        raise SettingError(f"cannot export to {to!r}: {nearest(to, EXPORT_FORMATS)}")
     if policy.card.network_class is not None:
         require_trust(policy.trusted, "network", policy.card.network_class)
-    contents = FORMATS[to](policy)
+    contents = EXPORT_FORMATS[to](policy)
     path = Path(out)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,13 +109,12 @@ def team_step(policy: Policy) -> Step:
     return step
 
 
-def _parameters(distribution: Any) -> dict[str, Array]:
+def _parameters(distribution: Distribution) -> dict[str, Array]:
     """Parameters of a distribution, named as in `Policy.distribution`; 0 where there is padding."""
     if isinstance(distribution, Categorical):
         return {"probabilities": jnp.exp(distribution.log_p)}
-    if not isinstance(distribution, Gaussian):  # one of both parts
-        parts = [getattr(distribution, part.name) for part in fields(distribution)]
-        return reduce(or_, map(_parameters, parts))
+    if isinstance(distribution, MixedDistribution):
+        return _parameters(distribution.choices) | _parameters(distribution.vector)
     mask, mean = distribution.action_mask, distribution.mean
     std = jnp.broadcast_to(distribution.std, mean.shape)
     return {"mean": jnp.where(mask, mean, 0.0), "std": jnp.where(mask, std, 0.0)}
@@ -171,7 +167,7 @@ def _onnx(policy: Policy) -> dict[str, bytes]:
     return {"": content}
 
 
-FORMATS: Mapping[str, Callable[[Policy], dict[str, bytes]]] = {
+EXPORT_FORMATS: Mapping[str, Callable[[Policy], dict[str, bytes]]] = {
     "onnx": _onnx,
     "stablehlo": _stablehlo,
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from fp3o.errors import SettingError, nearest, printable
 from fp3o.networks.numpy_network import OBS_LIMIT, obs_scale
+from fp3o.policy.actions import mask_indices
 from fp3o.policy.card import Card
 from fp3o.sharing.maps import obs_groups
 
@@ -26,6 +27,7 @@ class TeamInputs:
         self._names = [spec.agent_names[agent] for agent in agents]
         self._sizes = [spec.agent_obs_sizes[agent] for agent in agents]
         self._mask = spec.actions.mask[list(agents)]
+        self._mask_indices = [mask_indices(spec.actions, agent) for agent in agents]
         self._count, self._moments = len(agents), None
         if card.obs_norm:
             group = [obs_groups(spec, card.frozen_agents)[agent] for agent in agents]
@@ -93,14 +95,14 @@ class TeamInputs:
             return mask & self._mask
         full = np.broadcast_to(self._mask, expected).copy()
         for j, part in parts.items():
-            exists = self._mask[j]
-            shape = (*batch, int(exists.sum()))
+            own = self._mask_indices[j]
+            shape = (*batch, own.size)
             if part.shape != shape:
                 raise SettingError(
                     f"the action mask of agent {self._names[j]!r} has shape {part.shape}: "
                     f"expected {shape}"
                 )
-            full[..., j, exists] = part
+            full[..., j, own] = part
         return full
 
     def _per_agent(self, value: Any, argument: str) -> Parts | None:

@@ -84,21 +84,18 @@ class Team:
         episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Padded actions of all agents and the next hidden state; arguments as in `Policy.act`."""
-        logits, (mean, std), after = self._step(obs, hidden_state, action_mask, episode_start)
-        generator = None if deterministic else random or np.random.default_rng()
-        parts = []
-        if self._widths:
-            if generator is not None:  # the argmax samples from the softmax
+        logits, (vector, std), after = self._step(obs, hidden_state, action_mask, episode_start)
+        if not deterministic:
+            generator = random or np.random.default_rng()
+            if self._widths:  # the argmax samples from the softmax
                 logits = logits + generator.gumbel(size=logits.shape)
-            choices = [part.argmax(-1) for part in self._sub_actions(logits)]
-            parts.append(np.stack(choices, axis=-1))
-        if self._mixed or not self._widths:
-            if generator is not None:
-                mean = mean + std * generator.standard_normal(mean.shape, np.float32)
-            parts.append(mean)
-        if self._mixed:
-            parts = [np.concatenate([part.astype(np.float32) for part in parts], axis=-1)]
-        return parts[0], after
+            vector = vector + std * generator.standard_normal(vector.shape, np.float32)
+        if not self._widths:
+            return vector, after
+        choices = np.stack([part.argmax(-1) for part in self._sub_actions(logits)], axis=-1)
+        if not self._mixed:
+            return choices, after
+        return np.concatenate([choices.astype(np.float32), vector], axis=-1), after
 
     def distribution(
         self,

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from fp3o.envs.registry import REGISTERED, parse_task
-from fp3o.errors import SettingError
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
@@ -118,9 +117,7 @@ def evaluate(
     deterministic: bool = True,
     **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
-
-    The random streams are separate from those of training.
+    """Evaluate the policies of all seeds of a run, or one policy, on separate random streams.
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
@@ -128,27 +125,25 @@ def evaluate(
             as many as their measured speed allows.
         seed: random seed of the episodes.
         deterministic: take the most likely actions; false: sample them.
-        **choice: of a run, `which` of its policies, `last` (default) or `best`, and
-            `policy_seed`, the seed whose policy is evaluated, all by default. `trust=True` allows
-            the policy to name a task or a network that has to be imported.
+        **choice: of a run, `which` of its policies, `last` (default) or `best`, and `policy_seed`,
+            the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
+<<<<<<< HEAD
     if episodes is not None and episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
+    check_seeds(seed)
+=======
+    check_episodes(1 if episodes is None else episodes)
+>>>>>>> COMFORT
     policies = load_policies(source, **choice)
-    if episodes is None:
-        episodes = default_episodes(policies)
-    check_episodes(episodes)
-    rows, spec = [], None
+    episodes = episodes or default_episodes(policies)
     check_seeds(seed, len(policies))
-    for number, (name, policy) in enumerate(policies.items()):
-        spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
-        program = _cached_program(replace(config, seed=0))
-        actor = read_actor(policy, program.setup)
-        evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
-        names = program.setup.spec.episode_metrics
-        rows.append({"name": name, **summarise_episodes(evaluated, names)})
-    assert spec is not None  # there is at least one policy
+    rows = [
+        {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    spec = next(iter(policies.values())).card.spec
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -166,6 +161,16 @@ def default_episodes(
     """Episodes per policy where none are given; `say` gets the reason if there is one."""
     policy = next(iter(policies.values()))
     return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(policies), say)
+
+
+def _evaluate_policy(
+    policy: Policy, seed: int, episodes: int, deterministic: bool
+) -> dict[str, Any]:
+    config = _config_of_policy(policy, seed, episodes)
+    program = _cached_program(replace(config, seed=0))
+    actor = read_actor(policy, program.setup)
+    evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+    return summarise_episodes(evaluated, program.setup.spec.episode_metrics)
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

@@ -62,7 +62,7 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
     check_seeds(seed, counts.seeds)
     if counts.seeds > MAX_SEEDS:
         raise SettingError(f"seeds must be at most {MAX_SEEDS} in one run, got {counts.seeds}")
-    check_episodes(counts.episodes)
+    check_episodes(counts.episodes, least=0)
     if (actor := num_parameters(spec, learner)[0]) > MAX_PARAMETERS:
         raise SettingError(
             f"the policy would have {actor} parameters, at most {MAX_PARAMETERS} can be saved: "
@@ -77,8 +77,10 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
         )
 
 
-def check_episodes(episodes: int) -> None:
-    """Reject numbers of episodes that no evaluation can finish."""
+def check_episodes(episodes: int, least: int = 1) -> None:
+    """Reject numbers of episodes that no evaluation can have or finish."""
+    if episodes < least:
+        raise SettingError(f"episodes must be at least {least}, got {episodes}")
     if episodes > MAX_EPISODES:
         raise SettingError(f"an evaluation has at most {MAX_EPISODES} episodes, got {episodes}")
 

@@ -15,7 +15,7 @@ from fp3o.runs.tensorboard import TensorBoard
 from fp3o.runs.wandb_logger import WandB, WandBOptions, check_wandb_login
 
 RECORD = "loggers.json"
-"""File of a run that names its loggers and their runs, with which `resume` continues."""
+"""File of a run that has its loggers, and the ids of their runs at services."""
 
 Loggers = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 """`"wandb"`, `["tensorboard", "wandb:project=marl"]` or `{"wandb": {"project": "marl"}}`."""
@@ -153,21 +153,30 @@ def open_loggers(loggers: Loggers, directory: RunDirectory, run: LoggedRun) -> l
         except Exception as error:
             raise LoggerError(name, error) from error
         opened.append(FaultTolerantLogger(name, logger))
-    names = [write_options(name, options.changes) for name, options in chosen.items()]
-    record = {"loggers": names, "ids": {**record["ids"], **ids}}
-    directory.write_json(RECORD, record)
+    if known := {name: runs for name, runs in ids.items() if runs}:
+        names = [write_options(name, options.changes) for name, options in chosen.items()]
+        directory.write_json(RECORD, {"loggers": names, "ids": {**record["ids"], **known}})
     return opened
 
 
-def loggers_of_run(directory: RunDirectory) -> list[str]:
-    """The loggers with which a run was started; TensorBoard, if it does not say."""
-    return _read_record(directory)["loggers"]
+def left_out_loggers(directory: RunDirectory, loggers: Loggers) -> list[str]:
+    """A sentence per service that a run was logged at and that nobody has named now.
+
+    Files of a run do not choose its loggers: what they say is only shown.
+    """
+    named, record = read_loggers(loggers), _read_record(directory)
+    left_out = [text for text in record["loggers"] if parse_options(text)[0] not in named]
+    return [
+        f"this run was logged by {printable(text)}: to continue there, name it with --loggers"
+        for text in left_out
+        if parse_options(text)[0] in record["ids"]
+    ]
 
 
 def _read_record(directory: RunDirectory) -> dict[str, Any]:
     """The loggers of a run and the ids of their runs by seed."""
     if not (directory.path / RECORD).exists():
-        return {"loggers": ["tensorboard"], "ids": {}}
+        return {"loggers": [], "ids": {}}
     record = directory.read_json(RECORD)
     names, ids = record.get("loggers"), record.get("ids")
     valid = isinstance(names, list) and all(isinstance(name, str) for name in names)

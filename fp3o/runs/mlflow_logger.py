@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from fp3o.runs.logger import LoggedRun, TrackedPart, TrackerOptions, tracked_parts
 
-MOST_METRICS, MOST_PARAMS, MOST_TEXT = 1000, 100, 500
+METRICS_PER_REQUEST, PARAMS_PER_REQUEST, LONGEST_PARAM = 1000, 100, 500
 """MLflow's limits on one request, and on the value of a parameter."""
 
-PARENT, STEP = "mlflow.parentRunId", "fp3o.step"
+PARENT_TAG, STEP_TAG = "mlflow.parentRunId", "fp3o.step"
 """Tags: the run that a run is nested in, and the last step that was logged."""
 
 _Item = TypeVar("_Item")
@@ -51,7 +51,7 @@ class MLflow:
         self._parent: str | None = None
         if options.seeds == "separate":
             self._parent, _ = self._open("parent", group, dict(run.settings), tags)
-            tags = {**tags, PARENT: self._parent}
+            tags = {**tags, PARENT_TAG: self._parent}
         self._runs = [
             _Tracked(part, *self._open(part.key, group + part.suffix, part.settings, tags))
             for part in tracked_parts(run, options)
@@ -64,12 +64,12 @@ class MLflow:
         if (number := self._run.ids.get(key)) is not None:
             found = self._client.get_run(number)
             self._client.update_run(number, status="RUNNING")
-            return number, int(found.data.tags.get(STEP, -1))
+            return number, int(found.data.tags.get(STEP_TAG, -1))
         made = self._client.create_run(self._experiment, tags=dict(tags), run_name=name)
         number = self._run.ids[key] = made.info.run_id
-        texts = {name: str(value)[:MOST_TEXT] for name, value in settings.items()}
+        texts = {name: str(value)[:LONGEST_PARAM] for name, value in settings.items()}
         params = [self._entities.Param(name, text) for name, text in texts.items()]
-        for some in _chunks(params, MOST_PARAMS):
+        for some in _chunks(params, PARAMS_PER_REQUEST):
             self._client.log_batch(number, params=some)
         return number, -1
 
@@ -81,9 +81,9 @@ class MLflow:
                 continue
             values = part.values(self._run, rows)
             metrics = [self._entities.Metric(*pair, now, step) for pair in values.items()]
-            for some in _chunks(metrics, MOST_METRICS):
+            for some in _chunks(metrics, METRICS_PER_REQUEST):
                 self._client.log_batch(number, metrics=some)
-            self._client.set_tag(number, STEP, step)
+            self._client.set_tag(number, STEP_TAG, step)
 
     def video(self, path: Path, seed: int, step: int) -> None:
         """Store a video as an artifact."""

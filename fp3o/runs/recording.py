@@ -14,11 +14,11 @@ An episode of a dataset is one episode of the team, `t` steps:
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
@@ -26,10 +26,11 @@ from gymnasium import spaces
 from fp3o.errors import MissingExtraError, SettingError, UserError, printable
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
-from fp3o.policy.actions import own_action, own_choices, own_dimensions
+from fp3o.policy.actions import mask_indices, own_action, own_choices, own_dimensions
 from fp3o.policy.describe import policy_facts
 from fp3o.policy.schema import to_plain
 from fp3o.runs.limits import check_episodes
+from fp3o.runs.source import PolicyChoice, PolicySource, load_policy
 from fp3o.runs.trajectories import PlayedEpisode, PlaySettings, play_episodes
 from fp3o.spec import ActionSpace, EnvSpec
 from fp3o.training.host_rollout import disable_async_dispatch
@@ -42,39 +43,54 @@ METADATA_KEY = "fp3o"
 
 
 def record(
-    policy: Policy,
+    source: PolicySource,
     out: str,
     episodes: int = 100,
     seed: int = 0,
     deterministic: bool = True,
-    progress: Callable[[str], None] | None = None,
+    **choice: Unpack[PolicyChoice],
 ) -> Path:
     """Write episodes of a policy as a Minari dataset, and return its folder.
 
-    `out` is the name of the dataset, such as `team/listener-v0`. It is a folder below the one that
-    the environment variable `MINARI_DATASETS_PATH` names, by default `~/.minari/datasets`; nothing
-    is written elsewhere. The episodes are those of `fp3o.evaluate` with the same seed and number.
-    `progress` receives a line about every step. Needs the extra `minari`.
+    The episodes are those of `fp3o.evaluate` with the same seed and number. Needs the extra
+    `minari`.
+
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        out: name of the dataset, such as `team/listener-v0`: a folder below the one that the
+            environment variable `MINARI_DATASETS_PATH` names, by default `~/.minari/datasets`.
+            Nothing is written elsewhere.
+        episodes: number of episodes.
+        seed: random seed of the episodes.
+        deterministic: take the most likely actions; false: sample them.
+        **choice: of a run, `which` of its policies, `best` (default) or `last`, and
+            `policy_seed`, by default the one with the best evaluation. `trust=True` allows the
+            policy to name a task or a network that has to be imported.
     """
-    minari = _import_minari()
     disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     check_episodes(episodes)
     check_seeds(seed, 1)
-    spec = policy.card.spec
-    if clash := [name for name in spec.agent_names if "/" in name or name in ("", ".")]:
+    return _write_dataset(
+        load_policy(source, **choice), out, episodes, PlaySettings(seed, deterministic)
+    )
+
+
+def _write_dataset(policy: Policy, name: str, episodes: int, how: PlaySettings) -> Path:
+    """Play episodes and write them batch by batch."""
+    minari, spec = _import_minari(), policy.card.spec
+    if clash := [agent for agent in spec.agent_names if "/" in agent or agent in ("", ".")]:
         raise SettingError(f"a dataset cannot have a key {printable(repr(clash[0]), 80)}")
-    folder = _free_folder(out, minari)
+    folder = _free_folder(name, minari)
     dataset: Any = None
-    how = PlaySettings(seed, deterministic, *([progress] if progress else []))
     for batch in play_episodes(policy, episodes, how):
         buffers = [_buffer(minari, spec, episode) for episode in batch]
         with _writing(folder):
             if dataset is not None:
                 dataset.update_dataset_from_buffer(buffers)
             elif buffers:
-                dataset = _create(minari, out, buffers, policy, how)
+                dataset = _create(minari, name, buffers, policy, how)
     if dataset is None:
         raise UserError(f"no episode of {printable(spec.name)} ended: nothing was written")
     return folder
@@ -163,13 +179,13 @@ def _vectors(size: int) -> Any:
 
 def _buffer(minari: Any, spec: EnvSpec, played: PlayedEpisode) -> Any:
     """One episode as Minari takes it, by agent name and without padding."""
-    agents, exists = [*enumerate(spec.agent_names)], spec.actions.mask
+    agents = [*enumerate(spec.agent_names)]
     infos = {
         "reward": {name: played.rewards[:, i] for i, name in agents},
         "alive": {name: played.alive[:, i] for i, name in agents},
     }
     masks = {
-        name: played.action_mask[:, i, exists[i]]
+        name: played.action_mask[:, i, mask_indices(spec.actions, i)]
         for i, name in agents
         if own_choices(spec.actions, i)
     }

@@ -12,7 +12,7 @@ from fp3o.errors import SettingError
 from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.directory_name import free_path
 from fp3o.runs.eval_episodes import EPISODE_SETTINGS, choose_episodes
-from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, left_out_loggers
 from fp3o.runs.placement import ONE_DEVICE, Placement
 from fp3o.runs.processes import agree, from_leader, is_leader
 from fp3o.runs.progress import Display, DisplayStyle, QuietDisplay, make_display
@@ -84,7 +84,7 @@ def resume(
     steps: int | float | None = None,
     restart: bool = False,
     progress: DisplayStyle = "auto",
-    loggers: Loggers | None = None,
+    loggers: Loggers = ("tensorboard",),
     **options: Any,
 ) -> Run:
     """Resume a run, given by itself or its path, exactly from its latest checkpoint.
@@ -94,7 +94,8 @@ def resume(
     A run whose checkpoints are lost or damaged is not changed. `restart` starts it over with the
     same settings and keeps the old files in a folder inside the run directory.
 
-    The loggers are those of the run unless others are named; their runs at W&B and MLflow continue.
+    Loggers that are named as before continue their runs at W&B and MLflow.
+
     Options are `trust`, `devices` and `players`. A custom task, network, sharing or algorithm that
     the run names is imported only if you `trust` it, unless this process has registered it. Any
     numbers of `devices` and `players` that fit the run's seeds and blocks can continue it.
@@ -166,13 +167,14 @@ def start_loop(
 def continue_loop(
     path: str | Path,
     display: Display,
-    loggers: Loggers | None,
+    loggers: Loggers,
     steps: int | float | None = None,
     with_report: bool = True,
     placement: Placement = ONE_DEVICE,
 ) -> Loop:
     """Continue a run from its latest checkpoint, and write its report; as `start_loop`."""
     disable_async_dispatch()  # before anything uses the CPU
+    check_loggers(loggers)
     directory = RunDirectory(path)
 
     def read() -> dict[str, Any]:
@@ -182,8 +184,7 @@ def continue_loop(
         if steps is not None:
             config = config.with_settings({"steps": steps}).check()
         if (done := finished_steps(directory)) != config.total_steps:
-            check_loggers(chosen := loggers_of_run(directory) if loggers is None else loggers)
-            check_logins(chosen)
+            check_logins(loggers)
         return {"settings": config.settings, "done": done}
 
     with ExitStack() as writing:
@@ -196,14 +197,12 @@ def continue_loop(
             run = _with_report(Run.load(path), display, with_report)
             agree(True)  # the other processes wait for this
             return run
-        for line in placement.explain(config):
+        for line in (*placement.explain(config), *left_out_loggers(directory, loggers)):
             display.say(line)
-        chosen = loggers_of_run(directory) if loggers is None else loggers
-        trainer = Trainer(config, directory, display, chosen, devices, placement.players)
+        trainer = Trainer(config, directory, display, loggers, devices, placement.players)
         if total < (done := max(done, trainer.step)):
             raise SettingError(f"{path} has already done {done} steps, more than {total}")
-        if trainer.iteration < config.iterations:
-            trainer.note_resumption()
+        trainer.note_resumption()
         return (yield from _finish(trainer, with_report))
 
 

@@ -22,7 +22,7 @@ from fp3o.runs.recorder import NoRecorder, RunRecorder
 from fp3o.runs.results import final_evaluation
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import require_finite
-from fp3o.runs.signals import stop_signals
+from fp3o.runs.signals import stop_at_once, stop_signals
 from fp3o.runs.start import started
 from fp3o.runs.training_videos import video_due
 from fp3o.runs.turn import TrainingStep
@@ -108,7 +108,7 @@ class Trainer:
 
     def _compile(self) -> None:
         started = time.perf_counter()
-        with self.display.waiting("compiling"):
+        with self.display.waiting("compiling"), stop_at_once():
             self.program.compile(self.checkpoint.state)
         self._seconds["compile"] = time.perf_counter() - started
         self.display.say(f"compiled in {self._seconds['compile']:.1f} s; output in {self.path}")
@@ -126,8 +126,7 @@ class Trainer:
                 self._files.write_rows(self._numbered(self._evaluate()))
                 # From now on a run without any checkpoint has lost it and does not start over.
                 self._files.save_checkpoint(0, self.program.fetch(self.checkpoint), {})
-            stopped = False
-            # All is compiled: the rate counts from here.
+            stopped = False  # all is compiled: the rate counts from here
             status = TrainingStatus(config.title, config.total_steps, self.step, config.seeds)
             while not (self.finished or stopped):
                 turn = self._iterate()
@@ -246,5 +245,6 @@ class Trainer:
         self._files.save_policies(self.step, checkpoint)
 
     def note_resumption(self) -> None:
-        """Record the machine and the length with which the run continues."""
-        self._files.note_resumption(self.step)
+        """Record the machine and the length with which a run continues, if it does."""
+        if self.iteration < self.config.iterations:
+            self._files.note_resumption(self.step)

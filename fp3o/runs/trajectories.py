@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -44,8 +44,6 @@ class PlaySettings(NamedTuple):
 
     seed: int = 0
     deterministic: bool = True
-    progress: Callable[[str], None] = lambda text: None
-    """Receives a line about every step of a batch."""
 
 
 def play_episodes(
@@ -65,9 +63,7 @@ def play_episodes(
     try:
         for index in range(math.ceil(episodes / batch.num_envs)):
             key = reduce(jax.random.fold_in, (ON_DEMAND, index), jax.random.key(how.seed))
-            label = f"batch {index + 1}, step"
-            named = how._replace(progress=lambda text, label=label: how.progress(label + text))
-            played = _play(policy, batch, (jax.random.split(key)[0], limit), named, random)
+            played = _play(policy, batch, (jax.random.split(key)[0], limit), how, random)
             left = episodes - index * batch.num_envs
             yield [*_first_episodes(*played, spec.reward_sum_over)][:left]
     finally:
@@ -87,7 +83,6 @@ def _play(
     steps, actions, hidden_state = [_on_host(now)], [], None
     running = np.ones(env.num_envs, bool)
     while running.any() and len(actions) < limit:
-        how.progress(f" {len(actions) + 1} of at most {limit}")
         now = steps[-1]
         action, hidden_state = policy.act(
             now.obs, hidden_state, now.action_mask, how.deterministic, random, now.episode_start

@@ -62,16 +62,12 @@ def render(
     if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
     _require_writable(path)
-    batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
     pace = 1 / (env.step_seconds or 1 / DEFAULT_FPS)
     every = max(1, round(pace / MAX_FPS))
     speed = fps or max(1, round(pace / every))
-    recorder = EpisodeRecorder(policy, batch, every)
-    frames = [
-        frame
-        for episode in range(episodes)
-        for frame in itertools.islice(recorder.frames(episode, seed), int(seconds * speed))
-    ]
+    batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
+    videos = (EpisodeRecorder(policy, batch, every).frames(k, seed) for k in range(episodes))
+    frames = [x for frames in videos for x in itertools.islice(frames, int(seconds * speed))]
     with _writing(path):
         write_video(path, frames, speed)
     return path

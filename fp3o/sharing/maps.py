@@ -9,7 +9,7 @@ Groups = tuple[int, ...]
 """Agent -> group in one layer. Groups are numbered from 0 without gaps."""
 
 Sharing = tuple[Groups, ...]
-"""One map per layer, from the input to the output."""
+"""One map per layer, from the input to the output: convolutions come first."""
 
 
 def check_maps(

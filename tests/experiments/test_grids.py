@@ -159,7 +159,7 @@ def test_custom_experiments_that_are_wrong(
         monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(SettingError, match=message):
         found = find_experiment(f"wrong_experiments:{name}")
-        [*found.cells("smoke")]
+        assert [*found.cells("smoke")]
         found.summarise([])
 
 

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny_programs import TINY
+from tiny_programs import TINY, rolled
 
 from fp3o.envs.toys.probe import Probe
 from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import SettingError
 from fp3o.learning.config import Config
+from fp3o.learning.obs_moments import update_obs_norms
 from fp3o.sharing.maps import split_off
 from fp3o.training.program import Program
 
@@ -68,6 +69,19 @@ def test_frozen_agents_stay_and_the_others_learn(
     other_before, other_after, _ = trained(dead, by_hand)
     equal(before, other_before)
     equal(after, other_after)
+
+
+def test_their_running_normaliser_stays() -> None:
+    """The moments of a frozen agent are separate, and no bit of them changes."""
+    config = TINY.replace(sharing="full", frozen_agents=(1,), obs_norm=True)
+    program, state, trajectory, _ = rolled(config)
+    layout, random = program.setup.actor_layout, np.random.default_rng(0)
+    params = tuple(jnp.asarray(random.random(x.shape), x.dtype) for x in state.learner.actor)
+    learner = update_obs_norms(program.setup, state.learner._replace(actor=params), trajectory)
+    before, after = (layout.unpack(x).obs_norm for x in (params, learner.actor))
+    assert before.groups == (0, 1, 0)
+    equal(*(jax.tree.map(lambda x: x[1], x) for x in (before, after)))
+    assert (before.mean[0] != after.mean[0]).any()
 
 
 def test_critics_are_those_of_the_whole_team() -> None:

@@ -31,8 +31,19 @@ def make(critic: str, sharing: Any = "full", **settings: Any) -> tuple[Any, Any]
     return setup.critic(tuple(map(jnp.asarray, params))), x  # pyright: ignore
 
 
+@eqx.filter_jit
+def outputs(critic: Any, x: Any, agents: Any = None) -> Any:
+    hidden_state, episode_start = (y if agents is None else y[: len(agents)] for y in NOTHING)
+    return critic(x, hidden_state, episode_start, agents)[0]
+
+
+@eqx.filter_jit
+def gradients(critic: Any, x: Any, agents: tuple[int, ...]) -> Any:
+    return eqx.filter_grad(lambda critic: critic(x, *NOTHING)[0][np.array(agents)].sum())(critic)
+
+
 def values(critic: Any, x: Any) -> np.ndarray:
-    return np.asarray(critic(jnp.asarray(x), *NOTHING)[0][..., 0])
+    return np.asarray(outputs(critic, jnp.asarray(x))[..., 0])
 
 
 def layer(part: Any, x: np.ndarray, agent: int) -> np.ndarray:
@@ -140,7 +151,7 @@ def test_dead_agents_have_no_influence(critic: str, sharing: str) -> None:
     assert (values(network, other)[[0, 1, 3]] != one[[0, 1, 3]]).all()  # the living have
     x[..., FEATURES:] = 0.0
     dead = values(network, x)
-    grads = eqx.filter_grad(lambda critic: critic(jnp.asarray(x), *NOTHING)[0].sum())(network)
+    grads = gradients(network, jnp.asarray(x), (0, 1, 2, 3))
     assert np.isfinite(dead).all()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 
@@ -151,7 +162,7 @@ def test_agents_of_a_stage_have_the_values_of_the_team(critic: str, sharing: Any
     """A stage asks for some agents, from the inputs of all."""
     network, x = make(critic, sharing)
     agents = jnp.array([3, 1])
-    some, _ = network(jnp.asarray(x), *(y[:2] for y in NOTHING), agents)
+    some = outputs(network, jnp.asarray(x), agents)
     np.testing.assert_allclose(some[..., 0], values(network, x)[[3, 1]], atol=1e-6)
 
 
@@ -159,8 +170,7 @@ def test_agents_of_a_stage_have_the_values_of_the_team(critic: str, sharing: Any
 def test_no_gradient_crosses_separate_critics(critic: str) -> None:
     """The value of agent 2 depends on the parameters of its critic, and on all of them."""
     network, x = make(critic, "none")
-    value = lambda critic: critic(jnp.asarray(x), *NOTHING)[0][2].sum()  # noqa: E731
-    for leaf in jax.tree.leaves(eqx.filter_grad(value)(network)):
+    for leaf in jax.tree.leaves(gradients(network, jnp.asarray(x), (2,))):
         size = np.abs(np.asarray(leaf)).reshape(AGENTS, -1).max(1)
         np.testing.assert_array_equal(size > 0, [False, False, True, False])
 

@@ -26,7 +26,7 @@ from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.mlp import ACTIVATIONS
 from fp3o.policy import Choices, ChoicesAndVector, Normal, Policy, network, team
-from fp3o.policy.actions import own_action
+from fp3o.policy.actions import mask_indices, own_action
 from fp3o.policy.export import read_actor
 from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
 
@@ -81,10 +81,11 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
     actions_space = loaded.card.spec.actions
     step = observe(np.random.default_rng(4), actions_space.mask.shape[1])
     obs, action_mask = step["obs"], step["action_mask"]
+    action_mask[..., sum(actions_space.widths) or 3 :] = True  # masks of agents are of choices
     _, hidden_state = loaded.act(obs)
     wanted, after = loaded.act(obs, hidden_state, action_mask, episode_start=step["episode_start"])
     own_obs = [obs[:, i, :size] for i, size in enumerate(OBS_SIZES)]
-    own_masks = [action_mask[:, i][:, actions_space.mask[i]] for i in range(4)]
+    own_masks = [action_mask[:, i][:, mask_indices(actions_space, i)] for i in range(4)]
     for form in (list, tuple):
         apart, _ = loaded.act(
             form(own_obs), hidden_state, form(own_masks), episode_start=step["episode_start"]
@@ -101,7 +102,10 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
         alone, own_after = agent.act(
             own_obs[i], hidden_state[:, i], own_masks[i], episode_start=step["episode_start"]
         )
-        np.testing.assert_allclose(alone, own_action(actions_space, i, wanted[:, i]), atol=1e-6)
+        for one, other in zip(
+            arrays(alone), arrays(own_action(actions_space, i, wanted[:, i])), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-6)
         np.testing.assert_allclose(own_after, after[:, i], atol=1e-6)
         assert agent.act(own_obs[i][0])[1].shape == agent.initial_hidden_state().shape == (4,)
         # Only what the agent uses: one group of every layer.

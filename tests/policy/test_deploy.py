@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 from small_policies import NAMES, OBS_SIZES, SPACES, observe, saved_policy
 
+from fp3o.envs.registry import get_task
 from fp3o.errors import MissingExtraError, SettingError, UserError
-from fp3o.policy import Policy, deploy
+from fp3o.learning.config import Config
+from fp3o.learning.setup import Setup
+from fp3o.policy import Policy, TrustError, deploy
 from fp3o.policy.deploy import input_shapes, team_step
+from fp3o.policy.export import write_policy
+from fp3o.spec import Discrete, EnvSpec
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +68,7 @@ def require_parity(policy: Policy, run: Any) -> None:
         given = run(inputs)
         wanted, after = policy.distribution(step["obs"], hidden_state, mask)
         actions, hidden_state = policy.act(step["obs"], hidden_state, mask)
-        for name, array in {**wanted._asdict(), "actions": actions}.items():
+        for name, array in (deploy._named_arrays(wanted) | {"actions": actions}).items():
             np.testing.assert_allclose(given[name], array, atol=1e-5, err_msg=name)
         assert ("next_hidden_state" in given) == bool(policy.card.gru_size)
         past = given.get("next_hidden_state", past)
@@ -77,6 +82,52 @@ def test_parity(to: str, sharing: str, gru_size: int, space: str, tmp_path: Path
     policy = saved_policy(sharing, gru_size, space, tmp_path / "policy")
     path = policy.export(tmp_path / f"team.{to}", to=to)
     require_parity(policy, RUNNERS[to](path))
+
+
+def image_policy(folder: Path) -> Policy:
+    """Convolutions of an image with numbers after it, which a running normaliser scales."""
+    spec = EnvSpec("test/images", Discrete(((3,), (2,))), 110, 9, (0, 1), image=(6, 6, 3))
+    config = Config(
+        sharing="partial", conv=((4, 3, 1), (3, 3, 2)), hidden=(6,), gru_size=0, obs_norm=True,
+        output_gain=1.0,
+    )  # fmt: skip
+    setup = Setup(spec, config)
+    policy = write_policy(folder, setup, setup.init(0).actor, {})
+    random = np.random.default_rng(2)
+    moments = {
+        f"obs_norm.{name}": random.uniform(0.5, 2.0, policy.weights[f"obs_norm.{name}"].shape)
+        for name in ("count", "mean", "std")
+    }
+    weights = {**policy.weights, **{k: x.astype(np.float32) for k, x in moments.items()}}
+    return Policy(policy.card, weights)
+
+
+@pytest.mark.parametrize("to", RUNNERS)
+def test_images(to: str, tmp_path: Path) -> None:
+    """Convolutions and the running normaliser are in the file."""
+    policy = image_policy(tmp_path / "policy")
+    run = RUNNERS[to](policy.export(tmp_path / f"team.{to}", to=to))
+    obs = np.random.default_rng(1).uniform(size=(5, 2, 110)).astype(np.float32)
+    given = run({"obs": obs, "action_mask": np.ones((5, 2, 3), bool)})
+    wanted, _ = policy.distribution(obs)
+    np.testing.assert_allclose(given["probabilities"], wanted[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("to", RUNNERS)
+def test_custom_networks(to: str, tmp_path: Path) -> None:
+    """A custom network is exported if the policy is trusted; otherwise nothing is imported."""
+    setup = Setup(
+        get_task("mpe/simple_spread").spec(),
+        Config(network="custom_network:Attention", sharing=(0, 1, 0), output_gain=1.0),
+    )
+    policy = write_policy(tmp_path / "policy", setup, setup.init(3).actor, {})
+    with pytest.raises(TrustError, match="custom_network:Attention"):
+        Policy.load(tmp_path / "policy").export(tmp_path / f"team.{to}", to=to)
+    run = RUNNERS[to](policy.export(tmp_path / f"team.{to}", to=to))
+    obs = np.random.default_rng(0).normal(size=(4, 3, 18)).astype(np.float32)
+    given = run({"obs": obs, "action_mask": np.ones((4, 3, 5), bool)})
+    wanted, _ = policy.distribution(obs)
+    np.testing.assert_allclose(given["probabilities"], wanted[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("space", SPACES)

@@ -80,7 +80,7 @@ def test_numpy_acts_like_jax(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(taken, np.exp(wanted.log_prob), atol=1e-5)
         np.testing.assert_allclose(after, wanted.hidden_state, atol=1e-5)
         alone, _ = policy.agent(2).act(obs[:, 2, :85], before[:, 2])
-        np.testing.assert_array_equal(alone, action[:, 2])
+        np.testing.assert_array_equal(alone, action[:, 2, 0])
         before = after
 
 

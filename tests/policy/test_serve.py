@@ -53,7 +53,7 @@ def test_acts_like_the_policy(server: PolicyServer) -> None:
     """Steps of an episode, in which the client sends the hidden state back; masks; samples."""
     policy: Policy = server.policy
     obs, hidden_state, state = observations(), None, None
-    mask = {"tank_0": [False, True, False, False, True]}
+    mask = {"tank_0": [False, True, False, False]}
     for _ in range(3):
         request = {"obs": obs, "hidden_state": state, "action_mask": mask}
         status, reply = ask(server, "POST", "/act", request)

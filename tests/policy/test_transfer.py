@@ -65,6 +65,7 @@ def outputs(setup: Setup, params: Any, agent: int, folder: Path) -> np.ndarray:
         ((3, "none"), (3, ((0, 1, 1), (0, 1, 2))), (0, 2, 2), {"layer_norm": False}),
         ((3, "partial"), (5, "partial"), (0, 0, 1, 2, 2), {"agent_id": False}),
         ((3, "none"), (5, "full"), (1,) * 5, {"agent_id": False, "gru_size": 3}),
+        ((3, "none"), (2, "none"), (2, 0), {"agent_id": False, "obs_norm": True}),
     ],
 )  # fmt: skip
 def test_agents_act_like_those_they_start_from(

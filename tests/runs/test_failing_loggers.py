@@ -57,7 +57,7 @@ class Failing:
     def __init__(self, *_: object) -> None:
         Failing.calls = []
 
-    def video(self, *_: object) -> None:
+    def video(self, path: Path, seed: int, step: int) -> None:
         fail()
 
     def write(self, rows: object) -> None:

@@ -16,7 +16,7 @@ from fp3o.cli.main import main
 from fp3o.errors import SettingError, UserError
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.logger import LoggedRun
-from fp3o.runs.loggers import Loggers, check_loggers, check_logins, loggers_of_run, open_loggers
+from fp3o.runs.loggers import Loggers, check_loggers, check_logins, left_out_loggers, open_loggers
 
 SETTINGS = {"seed": 3, "seeds": 2, "task": "probe/credit", "hidden": [8] * 400}
 AGENTS = ("speaker", "listener")
@@ -110,8 +110,7 @@ def test_a_resumed_run_continues_its_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
     wandb, mlflow, path = FakeWandB(monkeypatch), FakeMLflow(monkeypatch), tmp_path / "run"
     chosen = ["wandb:project=marl,tags=a,b", "mlflow"]
     log(chosen, path, range(4))
-    assert loggers_of_run(RunDirectory(path)) == ["wandb:tags=('a', 'b'),project=marl", "mlflow"]
-    log(loggers_of_run(RunDirectory(path)), path, range(2, 6))
+    log(chosen, path, range(2, 6))
     assert len(wandb.runs) == 2 and len(mlflow.runs) == 3
     for run in wandb.runs.values():
         assert [*run.rows] == [0, 8, 16, 24, 32, 40] and run.options["project"] == "marl"
@@ -120,11 +119,18 @@ def test_a_resumed_run_continues_its_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert steps == [0, 8, 16, 24, 32, 40] and run.status == "FINISHED"
 
 
-def test_loggers_of_a_run_that_says_nothing_or_nonsense(tmp_path: Path) -> None:
-    assert loggers_of_run(RunDirectory(tmp_path)) == ["tensorboard"]
-    (tmp_path / "loggers.json").write_text('{"loggers": "wandb", "ids": {}}')
+def test_a_run_says_where_it_was_logged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """But its files choose no logger."""
+    FakeWandB(monkeypatch)
+    path = tmp_path / "run"
+    assert left_out_loggers(RunDirectory(path), ["tensorboard"]) == []
+    log(["wandb:project=marl,tags=a,b", "tensorboard"], path, range(1))
+    (sentence,) = left_out_loggers(RunDirectory(path), ["tensorboard"])
+    assert "logged by wandb:tags=('a', 'b'),project=marl: to continue there, name it" in sentence
+    assert left_out_loggers(RunDirectory(path), ["wandb:project=marl"]) == []
+    (path / "loggers.json").write_text('{"loggers": "wandb", "ids": {}}')
     with pytest.raises(UserError, match=r"loggers.json is damaged: delete it"):
-        loggers_of_run(RunDirectory(tmp_path))
+        left_out_loggers(RunDirectory(path), ["wandb"])
 
 
 @pytest.mark.parametrize(
@@ -165,10 +171,11 @@ def test_a_missing_login_is_noticed_first(
 
 
 def test_loggers_of_a_training_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A run is logged as it trains; resumed without a word, it goes on in the same place."""
+    """A run is logged as it trains; resumed, it goes on in the same place."""
     wandb, out = FakeWandB(monkeypatch), tmp_path / "run"
     fp3o.train(TASK, out=out, loggers="wandb:project=marl", **SMALL)
-    assert fp3o.resume(out, steps=24 * 8, progress="quiet").finished
+    again: Any = {"wandb": {"project": "marl"}}
+    assert fp3o.resume(out, steps=24 * 8, progress="quiet", loggers=again).finished
     assert len(wandb.runs) == 2
     for run in wandb.runs.values():
         assert [*run.rows] == [24 * k for k in range(9)]

@@ -17,7 +17,7 @@ from doc_pages import Block, blocks, commands, page_id
 import fp3o
 from fp3o.bench import session as bench_session
 from fp3o.cli import main as cli
-from fp3o.envs.registry import get_task
+from fp3o.envs.registry import get_task, parse_task
 from fp3o.errors import MissingExtraError
 from fp3o.experiments import find_experiment
 from fp3o.experiments.framework import session
@@ -107,6 +107,8 @@ class World:
         self._resolve, self._start = RunConfig.resolve, train_module.start_run
         self._continue = train_module.continue_run
         patch.setenv("FP3O_DEBUG", "1")  # errors are raised, not printed
+        patch.setenv("MINARI_DATASETS_PATH", str(Path("datasets").absolute()))
+        fewer(patch, "fp3o.runs.recording.record", 2, "episodes", 2)
         patch.setattr(RunConfig, "resolve", lambda config: self.resolve(config))
         patch.setattr(train_module, "start_run", self.start_run)
         patch.setattr(train_module, "continue_run", self.continue_run)
@@ -241,7 +243,7 @@ class World:
 
         if not isinstance(env, str):
             return EnvReport(env.spec, [])
-        return EnvReport(get_task(env.split(":")[0] if "/" in env else env).spec(), [])
+        return EnvReport(parse_task(env)[0].spec(), [])
 
     def run(self, block: Block) -> None:
         """Execute one block."""

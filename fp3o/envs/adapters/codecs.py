@@ -1,5 +1,6 @@
 """Codecs that convert observations and actions of other libraries to arrays. NumPy only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -174,6 +175,16 @@ class TeamLayout:
     reward: str
     max_episode_steps: int
     episode_metrics: tuple[str, ...]
+
+    def decode(self, action: np.ndarray, agents: Sequence[Any]) -> dict[Any, Any]:
+        """Actions `(n, d)` of the team -> those of some agents, as their spaces have them."""
+        choices, vector = np.split(action, [self.num_sub_actions], axis=-1)
+        index = {agent: i for i, agent in enumerate(self.agents)}
+        return {
+            agent: self.action_codecs[i].decode(choices[i], vector[i])
+            for agent in agents
+            for i in (index[agent],)
+        }
 
     def team_state(self, rows: list[np.ndarray]) -> np.ndarray:
         """All observations as one vector: the images joined by channels, then the rest."""

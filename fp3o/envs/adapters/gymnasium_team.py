@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,20 +31,14 @@ class MakeGymTeam:
         import gymnasium
 
         imports.open_search_folders()
-        module = self.name.partition(":")[0]
+        _require_extra(self.name.partition(":")[0])
+        # The checker would warn at every step about things that do not matter here.
+        make = partial(gymnasium.make, self.name, disable_env_checker=True, **kwargs)
         with imports.foreign_code(f"{self.name} cannot be made"):
-            try:
-                # The checker would warn at every step about things that do not matter here.
-                env = gymnasium.make(self.name, disable_env_checker=True, **kwargs)
-            except ModuleNotFoundError as error:
-                if module in EXTRAS and error.name == module:
-                    raise MissingExtraError(module, EXTRAS[module]) from error
-                raise
+            env = make()
             if render_mode in (env.metadata.get("render_modes") or ()):
                 env.close()
-                env = gymnasium.make(
-                    self.name, disable_env_checker=True, render_mode=render_mode, **kwargs
-                )
+                env = make(render_mode=render_mode)
         return GymTeam(env, bool(render_mode))
 
 
@@ -133,6 +129,17 @@ class GymTeam:
             agent: info if masks is None else {**info, MASK: masks[i]}
             for i, agent in enumerate(self.possible_agents)
         }
+
+
+def _require_extra(module: str) -> None:
+    """Raise `MissingExtraError` if a package that an extra installs is missing."""
+    if module in EXTRAS:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name == module:
+                raise MissingExtraError(module, EXTRAS[module]) from error
+            raise
 
 
 def _own_limit(env: Any) -> int | None:

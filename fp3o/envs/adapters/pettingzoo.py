@@ -22,7 +22,8 @@ from functools import cache, cached_property
 from typing import Any
 
 from fp3o.envs.adapters.pettingzoo_layout import Inspection, inspect_env
-from fp3o.envs.adapters.pettingzoo_worker import MakeParallelEnv, make_parallel_env
+from fp3o.envs.adapters.pettingzoo_make import make_parallel_env
+from fp3o.envs.adapters.pettingzoo_worker import MakeParallelEnv
 from fp3o.envs.adapters.variants import (
     IMAGES,
     REWARDS,

@@ -63,6 +63,10 @@ MPE2_RULES = ParticleRules(
 )  # fmt: skip
 
 
+MOVE_NAMES = ("right", "up", "left", "down")
+"""Forward along x and y, then backward."""
+
+
 class ParticleState(NamedTuple):
     """Positions and velocities, messages, landmarks, goals and the time."""
 
@@ -141,6 +145,8 @@ class ParticleEnv(Env):
     agent_types: ClassVar[tuple[int, ...]]
     agents: ClassVar[tuple[str, ...]] = ()
     """Names of the agents, as in the original environments; empty: `agent_0` and so on."""
+    moving: ClassVar[tuple[bool, ...]]
+    """Whether each agent moves; the others only speak."""
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
@@ -164,24 +170,25 @@ class ParticleEnv(Env):
             f"mpe/{self.name}{tail}", Discrete(joint if self.rules.joint else self.choices),
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
-            agents=self.agents, obs_sizes=self.obs_sizes, action_names=self.action_names,
             adjacency=self.observed or complete_graph(len(self.agent_types)),
+            agents=self.agents, obs_sizes=self.obs_sizes, action_names=self._action_names,
         )  # fmt: skip
 
     @property
-    def action_names(self) -> tuple[tuple[str, ...], ...]:
-        """Meanings of the choices; unknown where one number is a move and a message."""
-        if self.rules.joint and max(map(len, self.choices)) > 1:
-            return ()
-        rules = self.rules
-        ways = (*rules.forward, *rules.backward)
-        named = dict(zip(ways, ("right", "up", "left", "down"), strict=True))
-        moves = tuple(named.get(move, "stay") for move in range(MOVES))
-        words = tuple(f"say {word}" for word in range(max(map(max, self.choices))))
-        return tuple(
-            tuple(name for size in sizes for name in (moves if size == MOVES else words[:size]))
-            for sizes in self.choices
-        )
+    def _action_names(self) -> tuple[tuple[str, ...], ...]:
+        """Moves, messages, or pairs of both, of every agent."""
+        directions = dict(zip((*self.rules.forward, *self.rules.backward), MOVE_NAMES, strict=True))
+        moves = ("stay", *(directions[move] for move in range(1, MOVES)))
+        rows = []
+        for sizes, moving in zip(self.choices, self.moving, strict=True):
+            messages = tuple(f"message {m}" for m in range(sizes[-1]))
+            if len(sizes) == 1:
+                rows.append(moves if moving else messages)
+            elif self.rules.joint:
+                rows.append(tuple(f"{move}, {message}" for message in messages for move in moves))
+            else:
+                rows.append(moves + messages)
+        return tuple(rows)
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:
         """Draw agents from [-1, 1]², landmarks and goals; agents are at rest and silent."""

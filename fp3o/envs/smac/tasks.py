@@ -117,7 +117,7 @@ def smac_presets(name: str, agents: int | None = None) -> Mapping[str, Preset]:
     team = agents or num_agents(name)
     sharings = {"full": {}, "partial": {"head_lr_factor": float(team)}, "none": {}}
     # Large teams are slower.
-    presets = {"quick": {**settings, **_QUICK, "sharing": "full", "steps": 1_000_000 // team}}
+    presets = {"quick": {**settings, **_QUICK, "sharing": "full", "steps": 300_000 // team}}
     for preset, scale in (("paper", {}), ("many", _MANY_ENVS)):
         for millions, (sharing, extra) in zip(
             _MILLION_STEPS.get(name, (10, 10, 10)), sharings.items(), strict=True

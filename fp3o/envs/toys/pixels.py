@@ -27,7 +27,7 @@ from fp3o.spec import Discrete, EnvSpec
 
 PIXEL_FAMILY = "pixels"
 
-MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
+CELL_MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column per action: stay, up, down, left, right."""
 
 CHANNELS = 3
@@ -60,7 +60,7 @@ class Cover(Env):
         image, state_image = (side, side, CHANNELS), (side, side, n * CHANNELS)
         rules = "blind" if self.blind else "default"
         return EnvSpec(
-            f"{PIXEL_FAMILY}/cover-{n}:{rules}", Discrete(((len(MOVES),),) * n),
+            f"{PIXEL_FAMILY}/cover-{n}:{rules}", Discrete(((len(CELL_MOVES),),) * n),
             obs_size=side * side * CHANNELS + 1, state_size=side * side * n * CHANNELS + 1,
             agent_types=(0,) * n, episode_metrics=("won",), image=image, state_image=state_image,
             action_names=(("stay", "up", "down", "left", "right"),) * n,
@@ -76,7 +76,7 @@ class Cover(Env):
 
     def step(self, state: Cells, action: Int[Array, "n 1"], key: PRNGKeyArray):
         """Move, but not out of the grid; the reward is the share of covered targets."""
-        moved = state.agents + jnp.asarray(MOVES)[action[:, 0]]
+        moved = state.agents + jnp.asarray(CELL_MOVES)[action[:, 0]]
         state = Cells(moved.clip(0, self.size - 1), state.targets, state.time + 1)
         reward = self.covered(state).mean() / self.max_episode_steps
         ended = state.time >= self.max_episode_steps
@@ -94,7 +94,7 @@ class Cover(Env):
         obs = jnp.concatenate([images.reshape(n, -1), time], axis=1)
         stacked = jnp.moveaxis(images, 0, 2).reshape(-1)  # (h, w, n c)
         team = jnp.concatenate([jnp.tile(stacked, (n, 1)), time], axis=1)
-        return Observation(obs, team, jnp.ones((n, len(MOVES)), bool), jnp.ones(n, bool))
+        return Observation(obs, team, jnp.ones((n, len(CELL_MOVES)), bool), jnp.ones(n, bool))
 
     def image(self, state: Cells, agent: Int[Array, ""]) -> Float[Array, "h w c"]:
         """The grid with this agent in the middle: outside, targets, other agents."""
@@ -141,7 +141,7 @@ def pixel_baselines(env: Cover) -> tuple[Baseline, ...]:
     orders = jnp.asarray([*permutations(range(env.num_agents))])
 
     def random(state: Cells, key: PRNGKeyArray) -> Array:
-        return jax.random.randint(key, (env.num_agents, 1), 0, len(MOVES))
+        return jax.random.randint(key, (env.num_agents, 1), 0, len(CELL_MOVES))
 
     def assigned(state: Cells, key: PRNGKeyArray) -> Array:
         goals = state.targets[orders]  # (orders, agents, 2)
@@ -150,7 +150,7 @@ def pixel_baselines(env: Cover) -> tuple[Baseline, ...]:
         best = (distance.sum(1) * 100 + distance.max(1)).argmin()
         way = jnp.sign(goals[best] - state.agents)
         step = jnp.where((way[:, :1] != 0), way * jnp.array([1, 0]), way * jnp.array([0, 1]))
-        same = (step[:, None] == jnp.asarray(MOVES)).all(-1)
+        same = (step[:, None] == jnp.asarray(CELL_MOVES)).all(-1)
         return same.argmax(1)[:, None]
 
     return (

@@ -18,7 +18,7 @@ from fp3o.envs.rendering import (
 )
 from fp3o.envs.toys.radio import BEACONS, SILENCE, RadioEnv, RadioState
 
-SIZE, MARGIN = 360, 40
+_SIZE, _MARGIN = 360, 40
 CHANNEL_COLOURS = (RED, GREEN, BLUE, ORANGE)
 """Colours of the beacons; a vehicle has the colour of the channel it hears."""
 
@@ -27,9 +27,11 @@ def render_radio(env: RadioEnv, state: RadioState, caption: str) -> np.ndarray:
     """The state as an image: rings around goals, lines to them, vehicles and their names."""
     from PIL import Image, ImageDraw
 
-    image = Image.new("RGB", (SIZE, SIZE), PAPER)
+    image = Image.new("RGB", (_SIZE, _SIZE), PAPER)
     pen = ImageDraw.Draw(image)
-    pen.rectangle((MARGIN // 2, MARGIN // 2, SIZE - MARGIN // 2, SIZE - MARGIN // 2), outline=EDGE)
+    pen.rectangle(
+        (_MARGIN // 2, _MARGIN // 2, _SIZE - _MARGIN // 2, _SIZE - _MARGIN // 2), outline=EDGE
+    )
     for channel, beacon in enumerate(BEACONS):
         _disc(pen, beacon, 9, CHANNEL_COLOURS[channel])
         x, y = _pixel(beacon)
@@ -42,7 +44,7 @@ def render_radio(env: RadioEnv, state: RadioState, caption: str) -> np.ndarray:
         _disc(pen, here, 11, INK if heard == SILENCE else CHANNEL_COLOURS[heard], AGENT_COLOURS[i])
         x, y = _pixel(here)
         pen.text((x, y - 20), env.agents[i], INK, font(11), "mm")
-    pen.text((MARGIN // 2, 10), f"step {int(state.time)}", INK, font(12), "lm")
+    pen.text((_MARGIN // 2, 10), f"step {int(state.time)}", INK, font(12), "lm")
     return add_caption(np.asarray(image), caption)
 
 
@@ -52,5 +54,5 @@ def _disc(pen: Any, centre: np.ndarray, radius: int, fill: str | None, edge: str
 
 
 def _pixel(point: np.ndarray) -> tuple[float, float]:
-    half = SIZE / 2 - MARGIN
-    return SIZE / 2 + half * float(point[0]), SIZE / 2 - half * float(point[1])
+    half = _SIZE / 2 - _MARGIN
+    return _SIZE / 2 + half * float(point[0]), _SIZE / 2 - half * float(point[1])

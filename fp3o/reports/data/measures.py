@@ -15,7 +15,7 @@ _OF_ALL_TASKS = ("return", "length")
 Direction = Literal["higher", "lower"]
 """Which values of a metric are better."""
 
-DIRECTIONS = ("higher", "lower")
+BETTER = ("higher", "lower")
 
 
 class Measure(NamedTuple):
@@ -102,8 +102,8 @@ def register_metric(
             f"{name!r} is a metric of fp3o itself, or begins like one; episode metrics are named "
             "without `eval_` and `episode_`"
         )
-    if better not in (*DIRECTIONS, None):
-        raise SettingError(f"unknown direction {show(better)}: {nearest(str(better), DIRECTIONS)}")
+    if better not in (*BETTER, None):
+        raise SettingError(f"unknown direction {show(better)}: {nearest(str(better), BETTER)}")
     measure = _custom_measure(name, {"label": label, "unit": unit, "better": better})
     REGISTERED_METRICS[name] = measure
     return measure
@@ -134,7 +134,7 @@ def _custom_measure(name: str, record: Mapping[str, Any]) -> Measure:
         label,
         f"{label}, {unit}" if unit else label,
         unit=f" {unit}" if unit else "",
-        better=better if better in DIRECTIONS else None,
+        better=better if better in BETTER else None,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 PROGRESS = ("iteration", "step", "seed")
 """Keys of a row that are no metrics."""
 
-QUANTILES = ("min", "p5", "median", "p95", "max")
+QUANTILE_NAMES = ("min", "p5", "median", "p95", "max")
 """Names of the entries of quantiles."""
 
 
@@ -95,7 +95,7 @@ def _labels(axis: str, size: int, agents: Sequence[str]) -> Sequence[str]:
     known: dict[str, Sequence[str]] = {
         "s": [f"stage_{k + 1}" for k in range(size)],
         "n": agents,
-        "q": QUANTILES,
+        "q": QUANTILE_NAMES,
     }
     labels = known.get(axis, ())
     return labels if len(labels) == size else [str(k) for k in range(size)]

@@ -18,7 +18,7 @@ from fp3o.reports.data.metrics import is_built_in
 from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.stats.intervals import Interval, iqm_interval, mean_interval
 
-MOST_METRICS = 30
+MOST_CUSTOM_METRICS = 30
 """Maximum number of custom metrics of a task that are shown."""
 
 
@@ -117,7 +117,7 @@ def scores_by_task(runs: Sequence[RunRecord]) -> list[TaskScores]:
             names = dict.fromkeys([*MEASURES, *(x for run in scores.runs for x in _metrics(run))])
             known = _by_measure(scores.runs, [x for x in names if x != RETURN.name], declared)
             others = sorted({*declared, *(x for run in scores.runs for x in _custom_keys(run))})
-            custom = _by_measure(scores.runs, others[:MOST_METRICS], declared)
+            custom = _by_measure(scores.runs, others[:MOST_CUSTOM_METRICS], declared)
             groups.append(scores._replace(episode_metrics=known, other_metrics=custom))
     return groups
 

@@ -15,7 +15,7 @@ from scripted_zoo import IDLE, KEY, SPREAD, TWO, both, play, scripted, seen
 from tiny_zoo import Scripted
 
 from fp3o.envs.adapters.pettingzoo import PettingZoo, make_env
-from fp3o.envs.adapters.pettingzoo_worker import load_factory
+from fp3o.envs.adapters.pettingzoo_make import load_factory
 from fp3o.envs.workers.protocol import Timeouts, WorkerPoolError
 from fp3o.errors import MissingExtraError
 
@@ -95,7 +95,6 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "mpe2.simple_spread_v3:paralel_env": "did you mean 'parallel_env'",
         "mpe2.simple_spread_v3.wrong": "'mpe2.simple_spread_v3' has no 'wrong'",
         "tiny_zoo": "'tiny_zoo' has no 'parallel_env'", "poor_zoo": "not_to_be_found",
-        "pettingzoo.classic.tictactoe_v3": "AEC environment.* PettingZoo cannot make a parallel",
         "builtins:dict": "dict names no possible_agents",
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=words):
