@@ -129,13 +129,8 @@ def evaluate(
             the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
-<<<<<<< HEAD
-    if episodes is not None and episodes < 1:
-        raise SettingError(f"episodes must be at least 1, got {episodes}")
-    check_seeds(seed)
-=======
     check_episodes(1 if episodes is None else episodes)
->>>>>>> COMFORT
+    check_seeds(seed)
     policies = load_policies(source, **choice)
     episodes = episodes or default_episodes(policies)
     check_seeds(seed, len(policies))
