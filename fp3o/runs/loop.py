@@ -78,10 +78,8 @@ def iterate(
         out: the run directory; by default a new one under `runs/`.
         resume: a run, or the path of one, to continue in place of a task and settings.
         progress: display of the progress: auto, live, plain, notebook or quiet.
-        loggers: loggers in addition to `metrics.jsonl`; by default TensorBoard, or those of the run
-            that is resumed.
-        **overrides: `preset`, and settings and options by name, as in `train`; with `resume`, its
-            options: `steps`, `restart`, `trust`, `devices`, `players`.
+        loggers: loggers in addition to `metrics.jsonl`; by default TensorBoard.
+        **overrides: `preset` and settings, as in `train`; with `resume`, its options.
 
     Example:
         loop = fp3o.iterate("mpe/simple_speaker_listener", steps=1e6, seeds=5)

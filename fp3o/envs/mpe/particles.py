@@ -150,7 +150,6 @@ class ParticleEnv(Env):
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
-    """Radius of an agent."""
     observed: ClassVar[tuple[tuple[int, ...], ...]] = ()
     """The agents that each agent sees or hears; empty: all others."""
     solid: ClassVar[bool] = False
