@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fp3o.bench.timing import TimedJob, fastest_rates
+from fp3o.envs.registry import get_task
 from fp3o.runs.player_process import ProcessPlayers
 from fp3o.runs.players import make_pool
 from fp3o.runs.programs import make_program
@@ -48,7 +49,8 @@ def main() -> None:
     disable_async_dispatch()
     names = {"num_envs": options.envs, "blocks": options.blocks, "rollout": options.rollout}
     settings = {**names, "seeds": options.seeds, "minibatches": 1, "epochs": 1}
-    config = RunConfig.from_preset(options.task).with_settings(settings).resolve()
+    preset = "paper" if "paper" in get_task(options.task).presets else None
+    config = RunConfig.from_preset(options.task, preset).with_settings(settings).resolve()
     print(
         f"{options.task}, {options.seeds} seeds, {options.envs} environments in {options.blocks} "
         f"blocks, rollouts of {options.rollout} steps, {os.cpu_count()} cores"

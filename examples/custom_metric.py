@@ -3,7 +3,8 @@
     python examples/custom_metric.py
 
 A metric that an environment names in `EnvSpec.episode_metrics` is logged during training
-(`episode_gap`, `eval_gap`), is part of results.json, and can be read from a run.
+(`episode_gap`, `eval_gap`), is part of results.json, and can be read from a run. Its declaration
+gives it a label, a unit and a curve in the report.
 """
 
 import dataclasses
@@ -12,6 +13,8 @@ import jax.numpy as jnp
 from custom_environment import Meeting
 
 import fp3o
+
+fp3o.register_metric("gap", label="Gap between the agents", unit="m", better="lower")
 
 
 class MeasuredMeeting(Meeting):

@@ -13,15 +13,21 @@ from .experiments.sweep.launch import sweep
 from .experiments.sweep.result import SweepResult
 from .learning.config import Config, Hyperparameters
 from .learning.setup import Learner, Setup
+from .learning.value_schedules import ValueSchedule
 from .networks.layers import linear
 from .networks.network import Network, NetworkSpec
 from .policy import Policy, PolicyError
 from .reports import report
+from .reports.data.measures import register_metric
 from .runs.atomic import RunError
+from .runs.curriculum import curriculum
 from .runs.evaluation import evaluate
+from .runs.loop import TrainingLoop, iterate
+from .runs.recording import record
 from .runs.run import Run
 from .runs.run_config import RunConfig
 from .runs.train import resume, train
+from .runs.turn import TrainingStep
 from .runs.video import render
 from .sharing.auto import auto_sharing
 from .sharing.schemes import SHARINGS, layer_groups, register_sharing
@@ -64,20 +70,27 @@ __all__ = [
     "SweepResult",
     "TimeStep",
     "TrainState",
+    "TrainingLoop",
+    "TrainingStep",
     "UserError",
+    "ValueSchedule",
     "VecEnv",
     "VmapEnv",
     "WorkerPoolError",
     "__version__",
     "auto_sharing",
     "check_env",
+    "curriculum",
     "evaluate",
+    "iterate",
     "layer_groups",
     "linear",
     "make",
     "probe",
+    "record",
     "register_algorithm",
     "register_env",
+    "register_metric",
     "register_schedule",
     "register_sharing",
     "register_surrogate",

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """Suggest the closest allowed name and list them all: `did you mean 'full'? Known: ...`."""
     names = sorted(allowed)
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.4)
+    hint = f"did you mean {lowered[close[0]]!r}? " if close else ""
     return f"{hint}Known: {', '.join(names)}"
 
 

@@ -4,7 +4,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any
 
@@ -58,6 +58,15 @@ def attribute(owner: Any, name: str) -> Any:
         where = printable(repr(getattr(owner, "__name__", owner)))
         raise SettingError(f"{where} has no {printable(name)!r}: {nearest(name, public)}")
     return value
+
+
+def readable_name(source: Any) -> str:
+    """Name of a function, a class or another callable, as in `outer.inner`; empty for a lambda."""
+    if isinstance(source, partial):
+        return readable_name(source.func)
+    name = getattr(source, "__qualname__", type(source).__qualname__)
+    parts = [part for part in name.split(".") if part != "<locals>"]
+    return "" if "<lambda>" in parts[-1:] else ".".join(parts)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Values that users give: the grammar of task variants and algorithms, types, and seeds.
 
-The grammar is `name:key=value,key=value`.
+The grammar is `name:key=value,key=value`. A key is a name, or a number such as 0.5.
 
 A value is `true`, `false`, `none`, a number, a Python literal such as `(64, 64)` or `'a, b'`, or
 plain text. `parse_options` reads what `write_options` writes as the same values.
@@ -36,7 +36,7 @@ TYPE_NAMES = {
 }
 """How error messages name the type of a value."""
 
-_KEY = r"[A-Za-z_][\w.]*\s*="
+_KEY = r"(?:[A-Za-z_][\w.]*|\d[\d.]*)\s*="
 
 _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[][(){},]""")
 """A quoted text, a bracket or a comma."""

@@ -23,6 +23,15 @@ class Discrete:
     """
 
     sizes: tuple[tuple[int, ...], ...]
+    integers = True
+    """Whether actions are arrays of integers."""
+    num_dimensions = 0
+    """Padded length of the vector in an action."""
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return len(self.widths)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -47,6 +56,20 @@ class Box:
     """Continuous actions: `sizes[i]` is the length of agent `i`'s action vector."""
 
     sizes: tuple[int, ...]
+    integers = False
+    """Whether actions are arrays of integers."""
+    widths = ()
+    """Padded number of choices per sub-action."""
+
+    @property
+    def num_dimensions(self) -> int:
+        """Padded length of the vector in an action."""
+        return max(self.sizes)
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return self.num_dimensions
 
     @property
     def num_outputs(self) -> int:
@@ -69,6 +92,18 @@ class Mixed:
 
     discrete: Discrete
     box: Box
+    integers = False
+    """Whether actions are arrays of integers."""
+
+    @property
+    def num_dimensions(self) -> int:
+        """Padded length of the vector in an action."""
+        return self.box.num_dimensions
+
+    @property
+    def action_size(self) -> int:
+        """Length of an agent's action: sub-actions, then dimensions."""
+        return self.discrete.action_size + self.num_dimensions
 
     @property
     def widths(self) -> tuple[int, ...]:

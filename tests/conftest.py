@@ -82,20 +82,21 @@ def write_report() -> Iterator[Callable[..., Path]]:
 
     with pytest.MonkeyPatch.context() as patch:
         real = run_module.report
-        patch.setattr(run_module, "report", lambda _, out: Path(out))
+        patch.setattr(run_module, "report", lambda run, out: Path(out or run))
         yield real
 
 
 @pytest.fixture
 def registries() -> Iterator[None]:
-    """Forget the algorithms, schedules, surrogates, schemes and tasks that a test registers."""
+    """Forget the algorithms, schedules, schemes, tasks and metrics that a test registers."""
     from fp3o.algorithms.registry import SCHEDULES, SURROGATES
     from fp3o.algorithms.table import ALGORITHMS, REGISTERED_IN
     from fp3o.envs.registry import REGISTERED
+    from fp3o.reports.data.measures import REGISTERED_METRICS
     from fp3o.sharing.schemes import SHARINGS
 
     tables: list[dict[str, Any]] = [SCHEDULES, SURROGATES, ALGORITHMS, REGISTERED_IN]
-    tables += [REGISTERED, SHARINGS]
+    tables += [REGISTERED, SHARINGS, REGISTERED_METRICS]
     before = [dict(table) for table in tables]
     yield
     for table, old in zip(tables, before, strict=True):

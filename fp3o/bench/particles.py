@@ -53,7 +53,7 @@ def _random_actions(name: str, settings: BenchSettings) -> Iterator[Measurement]
 
 
 def _feed_forward(settings: BenchSettings) -> Iterator[Measurement]:
-    config = RunConfig.from_preset("mpe/simple_spread").with_settings(FEED_FORWARD)
+    config = RunConfig.from_preset("mpe/simple_spread", "paper").with_settings(FEED_FORWARD)
     case, peer = "training, feed-forward, ippo, simple_spread", "JaxMARL's training script"
     ours, script = training_job(config), partial(jaxmarl_training_job, config)
     jobs = {case: ours.job, peer: optional_job("jaxmarl", script, EXTRA)}

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from fp3o.envs.adapters.pettingzoo_worker import load_factory, make_parallel_env
+from fp3o.envs.adapters.pettingzoo_make import load_factory, make_parallel_env
 from fp3o.envs.workers.protocol import WorkerEnv
 from fp3o.envs.workers.shared_memory import BufferSpec
 

@@ -12,7 +12,7 @@ import numpy as np
 from fp3o.bench.timing import TimedJob
 from fp3o.bench.worker_envs import FlatTeam, TeamTask
 from fp3o.envs.adapters.pettingzoo import PettingZoo
-from fp3o.envs.adapters.pettingzoo_worker import make_parallel_env
+from fp3o.envs.adapters.pettingzoo_make import make_parallel_env
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.spec import Discrete, EnvSpec
 
@@ -26,7 +26,7 @@ def chunk_actions(spec: EnvSpec, num_envs: int) -> np.ndarray:
     if isinstance(spec.actions, Discrete):
         sizes = np.array(spec.actions.sizes)
         return random.integers(0, sizes, (*shape, sizes.shape[1]))
-    return random.uniform(-1.0, 1.0, (*shape, max(spec.actions.sizes))).astype(np.float32)
+    return random.uniform(-1.0, 1.0, (*shape, spec.actions.action_size)).astype(np.float32)
 
 
 def pettingzoo_job(task: PettingZoo, num_envs: int) -> TimedJob:
@@ -42,8 +42,7 @@ def pettingzoo_job(task: PettingZoo, num_envs: int) -> TimedJob:
     def run() -> None:
         for chosen in actions:
             for env, own in zip(envs, chosen, strict=True):
-                codecs = zip(layout.agents, layout.action_codecs, own, strict=True)
-                env.step({agent: codec.decode(x) for agent, codec, x in codecs})
+                env.step(layout.decode(own, layout.agents))
                 if not env.agents:
                     env.reset()
 
@@ -69,9 +68,9 @@ def supersuit_job(task: PettingZoo, num_envs: int, processes: int, closing: Exit
 
     one = supersuit.pettingzoo_env_to_vec_env_v1(make_parallel_env(task.make, task.kwargs))
     env = supersuit.concat_vec_envs_v1(one, num_envs, num_cpus=processes)
-    codec = task._inspection.layout.action_codecs[0]
+    layout = task._inspection.layout
     actions = [
-        np.array([codec.decode(own) for team in chosen for own in team])
+        np.array([x for team in chosen for x in layout.decode(team, layout.agents).values()])
         for chosen in chunk_actions(task.spec, num_envs)
     ]
     # It would wait for its processes for ever, when this one ends.

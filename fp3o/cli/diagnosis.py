@@ -25,6 +25,8 @@ OPTIONAL_PACKAGES = {
     "jaxmarl": ("jaxmarl", "tasks from JaxMARL"),
     "jumanji": ("jumanji", "tasks from Jumanji"),
     "ray": ("ray", "experiments on a Ray cluster"),
+    "jax2onnx": ("onnx", "policies as ONNX files"),
+    "minari": ("minari", "datasets of episodes"),
 }
 """Module -> the extra of pyproject.toml that installs it, and its purpose."""
 
@@ -143,15 +145,13 @@ def _use_once(env: Any) -> None:
     import numpy as np
 
     from fp3o.envs.api import HostEnv
-    from fp3o.spec import Discrete
 
     if not isinstance(env, HostEnv):
         jax.eval_shape(env.reset, jax.random.key(0))
         return
     space = env.spec.actions
-    discrete = isinstance(space, Discrete)
-    size = len(space.widths) if discrete else space.mask.shape[1]
-    action = np.zeros((1, env.spec.num_agents, size), np.int32 if discrete else np.float32)
+    kind = np.int32 if space.integers else np.float32
+    action = np.zeros((1, env.spec.num_agents, space.action_size), kind)
     batch = env.vectorise(1)
     batch.step(batch.reset(jax.random.key(0))[0], action)
 

@@ -8,12 +8,15 @@ from rich.console import Console
 
 from fp3o.cli.options import NameArgument, read_options
 from fp3o.cli.train import fold_env_options
+from fp3o.runs.activity import activity
 
 
 @dataclass
 class ListOptions:
     """Options of `list`."""
 
+    filter: str | None = None
+    """Only names or summaries that contain this text; a pattern such as 'smac/*' fits names."""
     json: bool = False
     """Print JSON."""
 
@@ -24,9 +27,9 @@ def list_command(argv: Sequence[str]) -> None:
     from fp3o.cli.listing import listing, listing_tables
 
     if options.json:
-        print(json.dumps(listing(), indent=2))
+        print(json.dumps(listing(options.filter), indent=2))
         return
-    for table in listing_tables():
+    for table in listing_tables(options.filter):
         Console().print(table)
 
 
@@ -49,16 +52,15 @@ class CheckOptions:
 
 
 def check_command(argv: Sequence[str]) -> int:
-    """Check an environment with random actions; every problem is reported with a fix."""
+    """Check an environment with random actions: what was seen, and every problem with a fix."""
     options = read_options(CheckOptions, fold_env_options(list(argv)), check_command)
     from fp3o.envs.check import check_env
 
     name = options.env if options.variant is None else f"{options.env}:{options.variant}"
-    with Console(stderr=True).status("running random episodes three times ..."):
+    with activity("running random episodes three times"):
         result = check_env(name, num_envs=options.num_envs, steps=options.steps, seed=options.seed)
     if options.json:
-        problems = [problem._asdict() for problem in result.problems]
-        print(json.dumps({"ok": result.ok, "problems": problems, **result.numbers}, indent=2))
+        print(json.dumps(result.as_json(), indent=2))
     else:
         print(result)
     return int(not result.ok)
@@ -77,7 +79,7 @@ def doctor_command(argv: Sequence[str]) -> int:
     options = read_options(DoctorOptions, argv, doctor_command)
     from fp3o.cli.diagnosis import diagnose, findings_table
 
-    with Console(stderr=True).status("checking packages and tasks ..."):
+    with activity("checking packages and tasks"):
         findings = diagnose()
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))

@@ -12,21 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from fp3o.cli.bench import bench_command
+from fp3o.cli.curriculum import curriculum_command
 from fp3o.cli.experiment import experiment_command
 from fp3o.cli.inspect import check_command, doctor_command, list_command
 from fp3o.cli.placement import print_error
-from fp3o.cli.runs import (
-    evaluate_command,
-    export_command,
-    render_command,
-    report_command,
-    resume_command,
-)
+from fp3o.cli.policies import export_command, record_command, serve_command
+from fp3o.cli.runs import evaluate_command, render_command, report_command, resume_command
 from fp3o.cli.sweep import sweep_command
 from fp3o.cli.train import train_command
 from fp3o.errors import SettingError, UserError, nearest, printable
 from fp3o.imports import search_in
 from fp3o.runs.compilation_cache import enable_compilation_cache
+from fp3o.runs.signals import prompt_interrupts
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "train": train_command,
@@ -35,7 +32,10 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "render": render_command,
     "report": report_command,
     "export": export_command,
+    "record": record_command,
+    "serve": serve_command,
     "sweep": sweep_command,
+    "curriculum": curriculum_command,
     "list": list_command,
     "check": check_command,
     "doctor": doctor_command,
@@ -54,10 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in ("-V", "--version"):
         print(version("fp3o"))
         return 0
-    enable_compilation_cache()
     search_in(os.getcwd())
     try:
-        return _run_command(arguments[0], arguments[1:])
+        with prompt_interrupts():
+            enable_compilation_cache()
+            return _run_command(arguments[0], arguments[1:])
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130

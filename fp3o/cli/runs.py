@@ -1,6 +1,7 @@
-"""Commands about trained runs: resume, evaluate, render, report, export."""
+"""Commands about trained runs: resume, evaluate, render, report."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from fp3o.cli.options import DirectoriesArgument, DirectoryArgument, Which, read
 from fp3o.cli.placement import PlacementOptions, end_member, member_status
 from fp3o.cli.train import conclude
 from fp3o.errors import SettingError, escaped
+from fp3o.runs.activity import activity
 
 
 @dataclass
@@ -27,7 +29,7 @@ class ResumeOptions:
     restart: bool = False
     """Start over with the same settings; the old files are kept in a folder of the run."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers in addition to metrics.jsonl: tensorboard, wandb, mlflow, or none."""
+    """Loggers in addition to metrics.jsonl, as in `train`; W&B and MLflow continue their runs."""
     quiet: bool = False
     """Print errors only."""
     trust: bool = False
@@ -88,10 +90,12 @@ class EvaluateOptions:
 
     run: DirectoryArgument
     """A run directory or a policy folder."""
-    episodes: int = 1000
-    """Episodes per policy."""
+    episodes: int | None = None
+    """Episodes per policy; by default 1000, or as many as the speed of the environment allows."""
     which: Which = "last"
     """The last policy of every seed, or its best policy in the evaluations during training."""
+    policy_seed: int | None = None
+    """Seed whose policy is evaluated; by default, all of them."""
     stochastic: bool = False
     """Sample actions instead of taking the most likely ones."""
     seed: int = 0
@@ -105,16 +109,27 @@ class EvaluateOptions:
 def evaluate_command(argv: Sequence[str]) -> int:
     """Evaluate trained policies over many episodes."""
     options = read_options(EvaluateOptions, argv, evaluate_command)
-    from fp3o.runs.evaluation import evaluate
+    from fp3o.runs.evaluation import default_episodes, evaluate
+    from fp3o.runs.source import PolicyChoice, load_policies
 
-    result = evaluate(
-        options.run,
-        options.episodes,
-        which=options.which,
-        seed=options.seed,
-        deterministic=not options.stochastic,
-        trust=options.trust,
-    )
+    choice: PolicyChoice = {
+        "which": options.which,
+        "policy_seed": options.policy_seed,
+        "trust": options.trust,
+    }
+    episodes = options.episodes
+    if episodes is None:
+        with activity("measuring the speed of the environment"):
+            policies = load_policies(options.run, **choice)
+            episodes = default_episodes(policies, lambda text: print(text, file=sys.stderr))
+    with activity(f"evaluating {episodes} episodes per policy"):
+        result = evaluate(
+            options.run,
+            episodes,
+            seed=options.seed,
+            deterministic=not options.stochastic,
+            **choice,
+        )
     if options.json:
         print(json.dumps(result, indent=2))
     else:
@@ -182,15 +197,19 @@ class RenderOptions:
 def render_command(argv: Sequence[str]) -> None:
     """Render episodes of a trained policy as GIF or MP4."""
     options = read_options(RenderOptions, argv, render_command)
-    from fp3o.policy import Policy
     from fp3o.runs.video import render
 
-    policy = Policy.load(
-        options.run, which=options.which, seed=options.policy_seed, trust=options.trust
-    )
-    with Console(stderr=True).status("rendering ..."):
+    with activity("rendering"):
         path = render(
-            policy, options.out, options.episodes, options.seed, options.fps, options.seconds
+            options.run,
+            options.out,
+            options.episodes,
+            options.seed,
+            options.fps,
+            options.seconds,
+            which=options.which,
+            policy_seed=options.policy_seed,
+            trust=options.trust,
         )
     print(path)
 
@@ -201,8 +220,9 @@ class ReportOptions:
 
     runs: DirectoriesArgument
     """One or more run directories."""
-    out: str = "report.html"
-    """Output file."""
+    out: str | None = None
+    """Output file; by default, report.html in the directory of the run, or, of several runs, in
+    the current one."""
 
 
 def report_command(argv: Sequence[str]) -> None:
@@ -212,29 +232,6 @@ def report_command(argv: Sequence[str]) -> None:
         raise SettingError("name one or more run directories: fp3o report DIR... --out report.html")
     from fp3o.reports import report
 
-    with Console(stderr=True).status("writing the report ..."):
+    with activity("writing the report"):
         path = report(options.runs, options.out)
     print(path)
-
-
-@dataclass
-class ExportOptions:
-    """Options of `export`."""
-
-    run: DirectoryArgument
-    """A run directory or a policy folder."""
-    out: str
-    """Output folder."""
-    which: Which = "best"
-    """The best or the last policy."""
-    policy_seed: int | None = None
-    """Seed whose policy is exported; by default, the one with the best evaluation."""
-
-
-def export_command(argv: Sequence[str]) -> None:
-    """Export a trained policy to a folder that can be loaded anywhere."""
-    options = read_options(ExportOptions, argv, export_command)
-    from fp3o.policy import Policy
-
-    Policy.load(options.run, which=options.which, seed=options.policy_seed).save(options.out)
-    print(options.out)

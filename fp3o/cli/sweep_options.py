@@ -27,7 +27,7 @@ class SweepOptions:
     preset: str | None = None
     """Named settings of the task (see `fp3o list`); by default, its first preset."""
     config: str | None = None
-    """Settings file: JSON, TOML or a run's config.json."""
+    """Settings file: JSON, TOML, YAML or a run's config.json."""
     trust: bool = False
     """Import the custom task, network, sharing or algorithm that the settings file names."""
     quiet: bool = False

@@ -31,7 +31,7 @@ def train_status(argv: Sequence[str]) -> tuple[PlacementOptions, int]:
     display = make_display("quiet" if options.quiet else "auto")
     if where.supervises:
         from fp3o.cli.launch import Launch, launch, resume_arguments
-        from fp3o.runs.train import free_path
+        from fp3o.runs.directory_name import free_path
 
         path = options.out or str(free_path(config))
         work = Launch("train", argv, path, where, resume_arguments(options))
@@ -52,7 +52,7 @@ def read_train_options(kind: type, argv: Sequence[str], command: Callable[..., A
     Their defaults are those of the chosen preset or settings file.
     """
     from fp3o.cli.train_options import TrainSettings, setting_constructors
-    from fp3o.runs.train import make_config
+    from fp3o.runs.run_config import make_config
 
     arguments = fold_env_options(list(argv))
     task = arguments[0] if arguments and not arguments[0].startswith("-") else None

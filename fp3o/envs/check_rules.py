@@ -8,10 +8,10 @@ import numpy as np
 
 from fp3o.envs.adjacency import adjacency_matrix
 from fp3o.envs.api import VecEnv
-from fp3o.envs.interface import Problem
+from fp3o.envs.interface import Problem, image_problems
 from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.errors import EnvError
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import ActionSpace, Discrete, EnvSpec, Mixed
 from fp3o.types import LARGEST_NUMBER, TimeStep
 
 
@@ -26,7 +26,9 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
     for name, size in (("obs_size", spec.obs_size), ("state_size", spec.state_size)):
         if size < 1:
             yield Problem("error", f"{name} is {size}", "give the networks at least one input")
-    if isinstance(spec.actions, Discrete) and min(map(min, spec.actions.sizes)) < 1:
+    yield from image_problems(spec)
+    choices = spec.actions.discrete if isinstance(spec.actions, Mixed) else spec.actions
+    if isinstance(choices, Discrete) and min(map(min, choices.sizes)) < 1:
         yield Problem(
             "error", "an agent has a sub-action without any choice",
             "declare one choice where there is nothing to choose",
@@ -36,8 +38,8 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
 def rollout_problems(spec: EnvSpec, steps: TimeStep) -> Iterator[Problem]:
     """Violations of the contract of `TimeStep` in a rollout `(t + 1, e, ...)`."""
     yield from _number_problems(steps)
-    if isinstance(spec.actions, Discrete):
-        yield from _mask_problems(spec, spec.actions, steps)
+    if spec.actions.widths:
+        yield from _mask_problems(spec.actions, steps)
     yield from _end_problems(spec, steps)
     yield from _final_problems(steps)
     if spec.adjacency is not None:
@@ -117,7 +119,7 @@ def _number_problems(steps: TimeStep) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _mask_problems(spec: EnvSpec, actions: Discrete, steps: TimeStep) -> Iterator[Problem]:
+def _mask_problems(actions: ActionSpace, steps: TimeStep) -> Iterator[Problem]:
     start = 0
     for d, width in enumerate(actions.widths):
         available = (steps.action_mask & actions.mask)[..., start : start + width]

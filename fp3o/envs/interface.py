@@ -1,5 +1,7 @@
 """Shapes and types of the time steps of an environment, compared with its `EnvSpec`."""
 
+import math
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from fp3o.errors import EnvError
@@ -30,6 +32,19 @@ class WrongShapeError(EnvError):
         others = f" (and {more} more: see `fp3o.check_env`)" if more else ""
         super().__init__(f"{task}: {first.what}{others}. Fix: {first.fix}")
         self.problems = problems
+
+
+def image_problems(spec: EnvSpec) -> Iterator[Problem]:
+    """Images that do not fit into the observations or states that begin with them."""
+    observed, central = (spec.image, spec.obs_size), (spec.state_image, spec.state_size)
+    inputs = {"obs_size": observed, "state_size": central}
+    for name, (image, size) in inputs.items():
+        if image and not (min(image) >= 1 and math.prod(image) <= size):
+            shape = " x ".join(map(str, image))
+            yield Problem(
+                "error", f"{name} is {size}, which cannot begin with an image of {shape}",
+                "give height, width and channels of the image that is flattened at the start",
+            )  # fmt: skip
 
 
 def require_shapes(spec: EnvSpec, num_envs: int, timestep: TimeStep, method: str) -> None:

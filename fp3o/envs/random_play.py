@@ -1,15 +1,30 @@
-"""Rollouts of random available actions, for checks and for automatic sharing."""
+"""Rollouts of random available actions: for checks, automatic sharing, baselines and speed."""
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from fp3o.envs.api import VecEnv
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
+
+COMPILING = 2
+"""First steps that are not timed: one compiles, and the next again where types differ slightly."""
+
+
+class RandomStep(NamedTuple):
+    """A step of random play."""
+
+    state: Any
+    timestep: TimeStep
+    action: Any
+    """(e, n, d); None for the reset."""
+    seconds: float
+    """Time that the step took; 0 where it may have compiled."""
 
 
 class RandomPlay(NamedTuple):
@@ -25,6 +40,44 @@ class RandomPlay(NamedTuple):
     """State of the environments after the reset."""
 
 
+class RandomEpisodes(NamedTuple):
+    """Episodes of random actions, with NaN where one did not end."""
+
+    returns: np.ndarray
+    """(e,), per agent."""
+    episode_metrics: np.ndarray
+    """(e, o)."""
+    lengths: np.ndarray
+    """(e,)."""
+
+
+class PlaySpeed(NamedTuple):
+    """Speed of the environments of a batch together, under random actions."""
+
+    steps_per_second: float
+    episode_steps: float
+    """Mean length of an episode; the limit where none ended."""
+
+    @property
+    def episodes_per_second(self) -> float:
+        """Episodes that the batch finishes per second."""
+        return self.steps_per_second / self.episode_steps
+
+
+def random_steps(env: VecEnv, seed: int, actions: np.ndarray | None = None) -> Iterator[RandomStep]:
+    """Reset a batch and step it with random available actions, or with given ones, for ever."""
+    random, step = np.random.default_rng(seed), jax.jit(env.step) if env.jittable else env.step
+    state, now = env.reset(jax.random.key(seed))
+    yield RandomStep(state, now, None, 0.0)
+    for t in itertools.count():
+        mask = np.asarray(now.action_mask)
+        action = sample_actions(env.spec, mask, random) if actions is None else actions[t]
+        started = time.perf_counter()
+        state, now = jax.block_until_ready(step(state, action))
+        seconds = time.perf_counter() - started if t >= COMPILING else 0.0
+        yield RandomStep(state, now, action, seconds)
+
+
 def play_at_random(
     env: VecEnv,
     steps: int,
@@ -36,35 +89,73 @@ def play_at_random(
 
     `inspect` is called with the first time step of `reset` and of `step`, and may raise.
     """
-    random, step = np.random.default_rng(seed), jax.jit(env.step) if env.jittable else env.step
-    state, now = env.reset(jax.random.key(seed))
-    inspect(now, "reset")
-    first, timesteps, taken, seconds = state, [now], [], 0.0
-    for t in range(steps):
-        mask = np.asarray(now.action_mask)
-        action = sample_actions(env.spec, mask, random) if actions is None else actions[t]
-        started = time.perf_counter()
-        state, now = jax.block_until_ready(step(state, action))
-        seconds += (time.perf_counter() - started) if t else 0.0  # the first step may compile
-        if t == 0:
-            inspect(now, "step")
-        timesteps.append(now)
-        taken.append(action)
-    fields = zip(*timesteps, strict=True)
+    played: list[RandomStep] = []
+    for t, step in enumerate(itertools.islice(random_steps(env, seed, actions), steps + 1)):
+        if t < 2:
+            inspect(step.timestep, "step" if t else "reset")
+        # Only the first state is used; those of large batches would fill the memory.
+        played.append(step if t == 0 else step._replace(state=None))
+    fields = zip(*(step.timestep for step in played), strict=True)
     rollout = TimeStep._make(np.stack([*map(np.asarray, field)]) for field in fields)
-    seconds = max(seconds, 1e-9) * steps / max(steps - 1, 1)
-    return RandomPlay(rollout, np.stack(taken), seconds, first)
+    seconds = max(sum(step.seconds for step in played), 1e-9) * steps / max(steps - COMPILING, 1)
+    taken = np.stack([step.action for step in played[1:]])
+    return RandomPlay(rollout, taken, seconds, played[0].state)
+
+
+def random_episodes(env: VecEnv, episodes: int, limit: int, seed: int = 0) -> RandomEpisodes:
+    """Episodes under random available actions: the first ones of a batch, again and again.
+
+    Returns are per agent, `Σ_t mean_i r_i`; an episode that does not end within `limit` is NaN.
+    """
+    parts: list[RandomEpisodes] = []
+    for number in range(-(-episodes // env.num_envs)):
+        played = itertools.islice(random_steps(env, seed + number), 1, limit + 1)
+        parts.append(_first_episodes(env, played))
+    joined = RandomEpisodes._make(map(np.concatenate, zip(*parts, strict=True)))
+    return RandomEpisodes._make(x[:episodes] for x in joined)
+
+
+def _first_episodes(env: VecEnv, played: Iterator[RandomStep]) -> RandomEpisodes:
+    found = RandomEpisodes(
+        np.full(env.num_envs, np.nan),
+        np.full((env.num_envs, len(env.spec.episode_metrics)), np.nan),
+        np.full(env.num_envs, np.nan),
+    )
+    total = np.zeros(env.num_envs)
+    for length, step in enumerate(played, start=1):
+        now = step.timestep
+        total += np.asarray(now.reward).mean(-1) / env.spec.reward_sum_over
+        ended = np.asarray(now.terminated | now.truncated) & np.isnan(found.lengths)
+        found.returns[ended], found.lengths[ended] = total[ended], length
+        found.episode_metrics[ended] = np.asarray(now.episode_metrics)[ended]
+        if not np.isnan(found.lengths).any():
+            break
+    return found
+
+
+def measure_speed(env: VecEnv, limit: int, seconds: float = 1.0, seed: int = 0) -> PlaySpeed:
+    """Play at random for some seconds, at most for an episode of `limit` steps after compiling."""
+    elapsed, steps, episodes = 0.0, 0, 0
+    for step in itertools.islice(random_steps(env, seed), 1, limit + COMPILING + 1):
+        elapsed, steps = elapsed + step.seconds, steps + 1
+        episodes += int(np.asarray(step.timestep.terminated | step.timestep.truncated).sum())
+        if elapsed >= seconds:
+            break
+    length = min(steps * env.num_envs / episodes, limit) if episodes else limit
+    timed = max(steps - COMPILING, 1) * env.num_envs
+    return PlaySpeed(timed / max(elapsed, 1e-9), max(length, 1.0))
 
 
 def sample_actions(
     spec: EnvSpec, action_mask: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Available actions `(e, n, d)`, uniformly distributed; continuous ones are normal."""
-    if not isinstance(spec.actions, Discrete):
-        return random.normal(size=action_mask.shape).astype(np.float32)
+    """Available actions `(e, n, d)`, uniformly distributed; vectors are normal."""
     parts, start = [], 0
     for width in spec.actions.widths:
         score = random.random((*action_mask.shape[:2], width))
-        parts.append(np.where(action_mask[..., start : start + width], score, -1.0).argmax(-1))
+        available = action_mask[..., start : start + width]
+        parts.append(np.where(available, score, -1.0).argmax(-1)[..., None])
         start += width
-    return np.stack(parts, -1).astype(np.int32)
+    if spec.actions.num_dimensions:
+        parts.append(random.normal(size=(*action_mask.shape[:2], spec.actions.num_dimensions)))
+    return np.concatenate(parts, -1).astype(np.int32 if spec.actions.integers else np.float32)

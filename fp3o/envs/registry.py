@@ -10,13 +10,16 @@ from typing import Any
 
 from fp3o.envs.adapters.python import OBJECTS, env_of
 from fp3o.envs.api import Env, VecEnv
-from fp3o.envs.task import Family, Task
+from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import open_search_folders
 
 DEFAULT_TASK, DEFAULT_PRESET = "mpe/simple_speaker_listener", "demo"
 """Task and preset of `fp3o train` without arguments."""
+
+_WITH_VARIANT = r"(.+?)(?::(default(?::.*)?|[A-Za-z_][\w.]*=.*))?"
+"""Name and variant of a task that is named by an import path."""
 
 REGISTERED: dict[str, Task] = {}
 """Tasks registered from objects of this process."""
@@ -60,7 +63,9 @@ def register_env(env: Any) -> Task:
     """
     env = env_of(env)
     name = env.spec.name
-    REGISTERED[name] = Task(name, "a Python object", lambda _: env)
+    REGISTERED[name] = Task(
+        name, "a Python object", lambda _: env, baselines=random_baseline, presets=MEASURED_PRESETS
+    )
     return REGISTERED[name]
 
 
@@ -84,12 +89,11 @@ def get_task(name: str) -> Task:
 
 def parse_task(text: str) -> tuple[Task, str | None]:
     """The task and the variant of `task:variant`, the form of `EnvSpec.name`."""
-    family, _ = _split(text)
     if text in REGISTERED:
         return REGISTERED[text], None
-    if text.startswith(f"{family}:") and family in families():  # an import path contains colons
-        return get_task(text), None
     name, _, variant = text.partition(":")
+    if imports_code(text):  # import paths contain colons, and the only variant is `default`
+        name, variant = re.fullmatch(_WITH_VARIANT, text, re.DOTALL).groups()  # pyright: ignore
     return get_task(name), variant or None
 
 

@@ -57,10 +57,11 @@ def add_caption(image: np.ndarray, text: str) -> np.ndarray:
 
 
 def without_display() -> None:
-    """Select off-screen drivers where Linux has no display; pygame and MuJoCo read them."""
+    """Select off-screen drivers where Linux has no display; pygame, MuJoCo and pyglet read them."""
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("PYGLET_HEADLESS", "true")
 
 
 def rendered_frame(render: Callable[[], Any]) -> np.ndarray | None:

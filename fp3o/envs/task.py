@@ -25,17 +25,30 @@ that does not exceed `uninformed` has learned nothing."""
 
 @dataclass(frozen=True)
 class Baseline:
-    """A scripted policy, which may use the full state, to compare learned policies with."""
+    """A scripted policy, which may use the full state, to compare learned policies with.
+
+    Without `act` it takes random available actions, in any environment.
+    """
 
     name: str
     title: str
     summary: str
-    act: ScriptedPolicy
+    act: ScriptedPolicy | None = None
     role: BaselineRole | None = None
 
 
 def _no_baselines(env: Any) -> Sequence[Baseline]:
     return ()
+
+
+def random_baseline(env: Any) -> Sequence[Baseline]:
+    """The only baseline that every environment has."""
+    summary = "uniformly random available actions; continuous ones have standard deviation 1"
+    return (Baseline("random", "Random", summary, role="random"),)
+
+
+MEASURED_PRESETS: Mapping[str, Preset] = {"default": {"eval_episodes": 0, "final_episodes": 0}}
+"""Presets of tasks of unknown speed: evaluations have as many episodes as it allows."""
 
 
 @dataclass(frozen=True)

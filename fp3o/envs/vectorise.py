@@ -12,13 +12,17 @@ from jaxtyping import Array, Key, PRNGKeyArray
 
 from fp3o.envs.api import Act, Env, HostEnv, Observation, VecEnv
 from fp3o.envs.interface import require_shapes
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.imports import foreign_code
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 
 def vectorise(env: Env | HostEnv, num_envs: int) -> VecEnv:
     """Make a batch of environments of a task."""
-    return env.vectorise(num_envs) if isinstance(env, HostEnv) else VmapEnv(env, num_envs)
+    if isinstance(env, Env):
+        return VmapEnv(env, num_envs)
+    with foreign_code(f"a batch of {env.spec.name} cannot be made"):
+        return env.vectorise(num_envs)
 
 
 @dataclass(frozen=True)
@@ -174,10 +178,8 @@ def _traced_timesteps(env: Env) -> tuple[TimeStep, TimeStep]:
     One environment without `vmap` is traced: half the time of a batch.
     """
     batch, actions = VmapEnv(env, 1), env.spec.actions
-    discrete = isinstance(actions, Discrete)
-    width = len(actions.widths) if discrete else actions.mask.shape[1]
-    kind = jnp.zeros(0, int if discrete else float).dtype
-    action = jax.ShapeDtypeStruct((env.spec.num_agents, width), kind)
+    kind = jnp.zeros(0, int if actions.integers else float).dtype
+    action = jax.ShapeDtypeStruct((env.spec.num_agents, actions.action_size), kind)
     state, first = jax.eval_shape(batch._reset, jax.random.key(0))
     _, second = jax.eval_shape(batch._step, state, action)
     add_axis = lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype)  # noqa: E731

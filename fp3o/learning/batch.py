@@ -68,7 +68,7 @@ def make_batch(
 
     Also returns the hidden state of the critic after the rollout, and metrics.
     """
-    trajectory = _with_network_inputs(setup, trajectory)
+    trajectory = _with_network_inputs(setup, learner, trajectory)
     critic_hidden = jnp.swapaxes(critic_hidden, 0, 1)
     values = _values(setup, learner, trajectory, critic_hidden)
     residuals = _residuals(setup, hparams, learner, trajectory, values)
@@ -121,12 +121,17 @@ def standardise_advantages(
     return standardise(advantage, alive)
 
 
-def _with_network_inputs(setup: Setup, trajectory: Trajectory) -> Trajectory:
+def _with_network_inputs(setup: Setup, learner: Learner, trajectory: Trajectory) -> Trajectory:
     """Replace observations and states by the inputs of the networks; mask padded actions."""
+    if setup.config.frozen_agents:
+        # To the learner they are dead: no loss, a ratio of 1, and parameters that stay as they are.
+        trajectory = trajectory._replace(alive=trajectory.alive & setup.learns)
+    obs_norm = setup.actor(learner.actor).obs_norm
+    critic_norm = setup.critic(learner.critic).obs_norm
     return trajectory._replace(
-        obs=setup.inputs(trajectory.obs),
-        critic_input=setup.inputs(trajectory.critic_input, "critic"),
-        final_critic_input=setup.inputs(trajectory.final_critic_input, "critic"),
+        obs=setup.inputs(trajectory.obs, "actor", obs_norm),
+        critic_input=setup.inputs(trajectory.critic_input, "critic", critic_norm),
+        final_critic_input=setup.inputs(trajectory.final_critic_input, "critic", critic_norm),
         action_mask=trajectory.action_mask & setup.spec.actions.mask,
     )
 

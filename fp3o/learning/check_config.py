@@ -13,10 +13,11 @@ from fp3o.algorithms.schedules import SCHEDULES
 from fp3o.algorithms.surrogates import SURROGATES
 from fp3o.algorithms.table import FIELDS, read_field
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.check_networks import MAX_UNITS, check_networks
 from fp3o.learning.config import Config
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.mlp import ACTIVATIONS
-from fp3o.networks.network import Scope
 from fp3o.spec import MAX_LAYERS, EnvSpec
 
 Range = tuple[Callable[[float], bool], str]
@@ -34,9 +35,6 @@ MAX_REPEATS = 1000
 
 MAX_SAMPLES = 2**31 - 1
 """Largest number of samples of a rollout, and of epochs: indices are 32-bit integers."""
-
-MAX_UNITS = 10_000
-"""Largest number of units of a layer: more would take hours to initialise."""
 
 _REPEATS: Range = (lambda x: 1 <= x <= MAX_REPEATS, f"between 1 and {MAX_REPEATS}")
 
@@ -71,28 +69,22 @@ def check_config(config: Config, spec: EnvSpec) -> None:
     _one_of("std_param", config.std_param, STD_PARAM_INIT)
     for name in ("time_limit", "advantage_norm", "precision"):
         _one_of(name, getattr(config, name), _choices(Config, name))
-    for name in (config.network, config.critic or config.network):
-        if config.precision != "float32" and name != "mlp_gru":
-            raise SettingError(
-                f"precision={config.precision} is for the built-in network mlp_gru; the network "
-                f"{name} gets float32"
-            )
+    check_networks(config, spec)
     _check_minibatches(config)
     _check_row(config, spec)
+    _check_frozen(config.frozen_agents, spec.num_agents)
 
 
-def check_scopes(config: Config, spec: EnvSpec, actor: Scope, critic: Scope) -> None:
-    """Reject actors that look across agents, and critics on a graph that the task does not have."""
-    if actor != "agent":
-        raise SettingError(
-            f"the network {config.network} looks across agents, which an actor must not: each "
-            f"agent acts on its own observation. For the critic alone, give critic={config.network}"
-        )
-    if critic == "graph" and spec.adjacency is None:
-        raise SettingError(
-            f"critic={config.critic} needs a graph of agents, and {spec.name} has none: give one "
-            "in EnvSpec.adjacency, or use critic=attention, which needs none"
-        )
+def _check_frozen(agents: tuple[int, ...], num_agents: int) -> None:
+    for agent in agents:
+        if not 0 <= agent < num_agents:
+            raise SettingError(
+                f"frozen_agents: there is no agent {agent}, only 0 to {num_agents - 1}"
+            )
+    if len({*agents}) < len(agents):
+        raise SettingError(f"frozen_agents names an agent twice: {agents}")
+    if len(agents) == num_agents:
+        raise SettingError(f"frozen_agents has all {num_agents} agents: one at least must learn")
 
 
 def _check_row(config: Config, spec: EnvSpec) -> None:
@@ -175,13 +167,15 @@ def check_numbers(owner: Any) -> None:
         allowed, description = RANGES.get(name, _ANY)
         if value is None or not (name in RANGES or isinstance(value, float)):
             continue
-        for number in np.ravel(value).tolist():
+        scheduled = isinstance(value, ValueSchedule)
+        source = f" in its schedule {value.text!r}" if scheduled else ""
+        for number in value.values if scheduled else np.ravel(value).tolist():
             if not (math.isfinite(number) and allowed(number)):
-                raise SettingError(f"{name} must be {description}, got {number}")
+                raise SettingError(f"{name} must be {description}, got {number}{source}")
             if not (math.isfinite(single := _float32(number)) and allowed(single)):
                 raise SettingError(
                     f"{name} must be {description} as a number of 32 bits, of about 1e-38 to 3e38, "
-                    f"got {number}"
+                    f"got {number}{source}"
                 )
 
 

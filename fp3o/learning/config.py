@@ -5,6 +5,7 @@ between seeds without recompiling. A new value in `Config` compiles a new progra
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,13 +17,19 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.algorithms.schedules import StageFacts, stage_facts
 from fp3o.algorithms.table import parse_algorithm
 from fp3o.errors import SettingError, nearest
+from fp3o.learning.value_schedules import ValueSchedule
+from fp3o.networks.conv_layers import ConvSpec, ConvStack, conv_stack
+from fp3o.networks.network import Role
 from fp3o.sharing.schemes import SharingSpec
-from fp3o.spec import EnvSpec
+from fp3o.spec import EnvSpec, ImageShape
 from fp3o.types import Scalar
 
 
 class Hyperparameters(eqx.Module):
-    """Scalars of the compiled program, which may differ between seeds."""
+    """Scalars of the compiled program, which may differ between seeds.
+
+    Each may be a `ValueSchedule`; `at` gives its value.
+    """
 
     actor_lr: Scalar = 5e-4
     """Learning rate of the policies."""
@@ -44,6 +51,10 @@ class Hyperparameters(eqx.Module):
     huber_delta: Scalar = 10.0
     """Huber threshold: error, in normalised units, above which the value loss is linear."""
 
+    def at(self, progress: float) -> "Hyperparameters":
+        """The values after a share of training: those of schedules change."""
+        return jax.tree.map(lambda x: x.at(progress) if isinstance(x, ValueSchedule) else x, self)
+
     def as_arrays(self) -> "Hyperparameters":
         """The same values as arrays, to be traced or stacked over seeds."""
         return jax.tree.map(lambda x: jnp.asarray(x, float), self)
@@ -60,6 +71,9 @@ class Config:
     group."""
     critic_sharing: SharingSpec | None = None
     """Parameter sharing of the critic; None: the same as the actor's first layer."""
+    frozen_agents: tuple[int, ...] = ()
+    """Agents whose policies are never updated. They share no parameters of the actor with others,
+    and the agents that learn treat them as part of the environment."""
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     """Scalars that can change without recompiling."""
 
@@ -84,6 +98,9 @@ class Config:
     critic: str | None = None
     """Network of the critic: attention (over the living agents), graph (messages between
     neighbours), mlp_gru, or a custom class by import path; None: the same as network."""
+    conv: ConvSpec | None = None
+    """Convolutions of image observations, before the hidden layers: channels x kernel x stride,
+    such as 16x3x1,32x3x2; flatten: none; None: chosen by the size of the image."""
     hidden: tuple[int, ...] = (64, 64)
     """Sizes of the hidden layers."""
     gru_size: int = 0
@@ -91,7 +108,7 @@ class Config:
     activation: str = "relu"
     """Activation function: relu or tanh."""
     layer_norm: bool = True
-    """Apply LayerNorm before every layer, including the first."""
+    """Apply LayerNorm before every layer, including the first; not before convolutions."""
     output_gain: float = 0.01
     """Initialisation gain of the policy's output layer."""
     std_param: str = "sigmoid"
@@ -103,6 +120,9 @@ class Config:
     and saved policies are in float32."""
     agent_id: bool = True
     """Append the agent's one-hot index to the inputs of actor and critic."""
+    obs_norm: bool = False
+    """Normalise observations and states by their running mean and standard deviation, per agent
+    type; images that are convolved stay as they are."""
 
     time_limit: Literal["bootstrap", "terminate"] = "bootstrap"
     """At a time limit: bootstrap from the value of the last observation, or treat it as a
@@ -130,6 +150,15 @@ class Config:
     def stage_facts(self, spec: EnvSpec) -> StageFacts:
         """Static properties of the algorithm's stages for this task."""
         return stage_facts(self.row, spec.num_agents, self.epochs)
+
+    def conv_stacks(self, spec: EnvSpec) -> Mapping[Role, ConvStack]:
+        """Convolutions of the actor and of the critic, whose inputs may begin with an image."""
+        central = self.row.critic_input == "state"
+        images: Mapping[Role, ImageShape | None] = {
+            "actor": spec.image,
+            "critic": spec.state_image if central else spec.image,
+        }
+        return {role: conv_stack(self.conv, image) for role, image in images.items()}
 
     def replace(self, **changes: object) -> "Config":
         """Copy with these settings changed; hyperparameters can be given by name as well."""

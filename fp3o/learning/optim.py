@@ -44,11 +44,18 @@ class ParamLayout:
     def __init__(self, network: eqx.Module, head_lr_factor: float = 1.0):
         paths, self._structure = jax.tree_util.tree_flatten_with_path(network)
         parts = jax.tree.leaves(network, is_leaf=lambda part: isinstance(part, Grouped))
-        self._map_of_leaf = [part.groups for part in parts for _ in jax.tree.leaves(part)]
+        self.map_of_leaf: list[Groups] = [
+            part.groups for part in parts for _ in jax.tree.leaves(part)
+        ]
+        """Agent -> group for every array, in the order of the leaves."""
         self._shapes = [array.shape for _, array in paths]
-        self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self._map_of_leaf))
-        self.component = components(self.maps)
-        factors = [head_lr_factor if _in_head(path) else 1.0 for path, _ in paths]
+        self.maps: tuple[Groups, ...] = tuple(dict.fromkeys(self.map_of_leaf))
+        self.component = components([part.groups for part in parts if part.trained])
+        trained = [part.trained for part in parts for _ in jax.tree.leaves(part)]
+        factors = [
+            float(learned) * (head_lr_factor if _in_head(path) else 1.0)
+            for (path, _), learned in zip(paths, trained, strict=True)
+        ]
         flat = [
             np.full(_width(shape), factor, np.float32)
             for shape, factor in zip(self._shapes, factors, strict=True)
@@ -70,7 +77,7 @@ class ParamLayout:
             ends = np.cumsum([_width(shape) for shape in shapes])[:-1].tolist()
             parts = jnp.split(matrix, ends, axis=1)
             pieces[groups] = iter([p.reshape(s) for p, s in zip(parts, shapes, strict=True)])
-        leaves = [next(pieces[groups]) for groups in self._map_of_leaf]
+        leaves = [next(pieces[groups]) for groups in self.map_of_leaf]
         return jax.tree.unflatten(self._structure, leaves)
 
     def component_of_group(self, groups: Groups) -> Groups:
@@ -78,7 +85,7 @@ class ParamLayout:
         return tuple(self.component[groups.index(g)] for g in range(max(groups) + 1))
 
     def _with_map(self, leaves: Sequence[Any], groups: Groups) -> list[Any]:
-        pairs = zip(leaves, self._map_of_leaf, strict=True)
+        pairs = zip(leaves, self.map_of_leaf, strict=True)
         return [leaf for leaf, leaf_groups in pairs if leaf_groups == groups]
 
 
@@ -90,9 +97,13 @@ def _in_head(path: tuple[Any, ...]) -> bool:
     return any(getattr(key, "name", None) in ("output", "log_std") for key in path)
 
 
-def membership(groups: Groups) -> Float[np.ndarray, "g n"]:
-    """1 where the agent belongs to the group (or the group to the component)."""
-    return np.equal.outer(np.arange(max(groups) + 1), np.array(groups)).astype(np.float32)
+def membership(groups: Groups, number: int | None = None) -> Float[np.ndarray, "g n"]:
+    """1 where the agent belongs to the group (or the group to the component).
+
+    `number` is how many there are, if the last ones may have no member.
+    """
+    rows = np.arange(max(groups) + 1 if number is None else number)
+    return np.equal.outer(rows, np.array(groups)).astype(np.float32)
 
 
 def init_adam(params: PackedParams) -> Any:
@@ -102,8 +113,9 @@ def init_adam(params: PackedParams) -> Any:
 
 def component_norms(layout: ParamLayout, grads: PackedParams) -> Float[Array, " component"]:
     """Gradient norm of each component."""
+    number = max(layout.component) + 1
     squares = [
-        membership(layout.component_of_group(groups)) @ jnp.square(grad).sum(1)
+        membership(layout.component_of_group(groups), number) @ jnp.square(grad).sum(1)
         for groups, grad in zip(layout.maps, grads, strict=True)
     ]
     return jnp.sqrt(sum(squares[1:], squares[0]))

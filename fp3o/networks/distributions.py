@@ -9,9 +9,9 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from fp3o.spec import ActionSpace
+from fp3o.spec import ActionSpace, Discrete, Mixed
 
 MASKED_LOGIT = -1e10
 """Logit of an unavailable choice: its probability is exactly 0."""
@@ -101,7 +101,41 @@ class Gaussian(eqx.Module):
         return jnp.where(self.action_mask, x, 0.0).sum(-1)
 
 
-Distribution = Categorical | Gaussian
+class MixedDistribution(eqx.Module):
+    """Choices and a vector, independent of each other; an action holds the choices first."""
+
+    choices: Categorical
+    vector: Gaussian
+
+    def sample(self, noise: Float[Array, "*batch a"]) -> Float[Array, "*batch d"]:
+        """Sample both; padded dimensions are 0."""
+        num_choices = self.choices.log_p.shape[-1]
+        choices = self.choices.sample(noise[..., :num_choices])
+        return self._join(choices, self.vector.sample(noise[..., num_choices:]))
+
+    def mode(self) -> Float[Array, "*batch d"]:
+        """Most likely choices, and the mean."""
+        return self._join(self.choices.mode(), self.vector.mode())
+
+    def log_prob(self, action: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        """Log π(a|o): the sum over sub-actions and dimensions."""
+        number = len(self.choices.widths)
+        choices = self.choices.log_prob(action[..., :number].astype(int))
+        return choices + self.vector.log_prob(action[..., number:])
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """The entropy bonus of the choices (a mean) plus that of the vector (a sum)."""
+        return self.choices.entropy() + self.vector.entropy()
+
+    def kl(self, new: "MixedDistribution") -> Float[Array, "*batch"]:
+        """KL(self ‖ new) in closed form: the sum of both."""
+        return self.choices.kl(new.choices) + self.vector.kl(new.vector)
+
+    def _join(self, choices: Array, vector: Array) -> Float[Array, "*batch d"]:
+        return jnp.concatenate([choices.astype(vector.dtype), vector], axis=-1)
+
+
+Distribution = Categorical | Gaussian | MixedDistribution
 
 
 def categorical(
@@ -112,6 +146,18 @@ def categorical(
     edges = [sum(widths[: d + 1]) for d in range(len(widths) - 1)]
     parts = [jax.nn.log_softmax(part) for part in jnp.split(logits, edges, axis=-1)]
     return Categorical(jnp.concatenate(parts, axis=-1), action_mask, widths)
+
+
+def action_noise(
+    actions: ActionSpace, key: PRNGKeyArray, batch: tuple[int, ...]
+) -> Float[Array, "*batch a"]:
+    """The noise from which the actions of a batch are sampled."""
+    if not isinstance(actions, Mixed):
+        kind = Categorical if isinstance(actions, Discrete) else Gaussian
+        return kind.noise(key, (*batch, actions.num_outputs), float)
+    choices = action_noise(actions.discrete, key, batch)
+    vector = action_noise(actions.box, jax.random.fold_in(key, 1), batch)
+    return jnp.concatenate([choices, vector], axis=-1)
 
 
 def num_outputs(actions: ActionSpace) -> int:

@@ -12,7 +12,7 @@ neither another pass over the batch nor the gradient of the network's input.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -30,8 +30,7 @@ FEATURE_MULTIPLE = 16
 """Large inputs are padded to a multiple of this on GPUs."""
 
 MAX_KERNEL_WIDTH = 64
-"""Largest input and output of a kernel of layers. A larger first layer is a product of XLA, and
-the kernel begins after it."""
+"""Largest input and output of a kernel of layers; it begins after a larger first layer."""
 
 Agents = Int[Array, " k"] | None
 """Agents of a stage; None: the whole team in order."""
@@ -64,6 +63,7 @@ class Grouped(eqx.Module):
     """Arrays with a leading group axis, and the map from agent to group."""
 
     groups: eqx.AbstractVar[Groups]
+    trained: ClassVar[bool] = True  # whether gradients change the arrays
 
     def of(self, array: Float[Array, " g *p"], agents: Agents) -> Float[Array, " _ *p"]:
         """Parameters of these agents; a leading axis of size 1 where all agents share them."""

@@ -13,13 +13,18 @@ from jaxtyping import Array, Bool, Float
 from fp3o.errors import SettingError, nearest
 from fp3o.imports import load
 from fp3o.networks.backend import on_gpu
+from fp3o.networks.conv import apply_convolutions
+from fp3o.networks.conv_layers import ConvStack
 from fp3o.networks.gru import GroupedGRU
 from fp3o.networks.layers import (
+    MAX_KERNEL_WIDTH,
     Agents,
     GroupedLinear,
     GroupedNorm,
     layer_norm,
     linear,
+    pad_features,
+    rounded_like,
 )
 from fp3o.networks.mlp import MLPStyle, apply_layers
 from fp3o.sharing.maps import Sharing
@@ -36,6 +41,10 @@ Outputs = tuple[Float[Array, "k r o"], Float[Array, "k r h"]]
 """Outputs, and hidden states after every sample."""
 
 
+Role = Literal["actor", "critic"]
+"""What a network is for."""
+
+
 class TrunkSpec(NamedTuple):
     """Sizes of the layers between a network's input and its output layer."""
 
@@ -43,12 +52,14 @@ class TrunkSpec(NamedTuple):
     gru_size: int
     activation: str
     layer_norm: bool = True
+    conv: ConvStack = ConvStack()
+    """Convolutions of the image that the input begins with, before the hidden layers."""
 
 
 class NetworkSpec(NamedTuple):
     """Specification from which a network is built: role, sizes, sharing."""
 
-    role: Literal["actor", "critic"]
+    role: Role
     env_spec: EnvSpec
     """Number of agents, observation and action sizes of the task."""
     num_in: int
@@ -70,13 +81,17 @@ class Network(eqx.Module):
     to it).
     """
 
+    convolves: ClassVar[bool] = False
+    """Whether the network applies the convolutions of its `TrunkSpec`. If not, it has none, and
+    images are ordinary features."""
+
     scope: ClassVar[Scope] = "agent"
     """Whose inputs an output depends on; only critics may have another scope than the agent."""
 
     @classmethod
     def num_layers(cls, trunk: TrunkSpec, role: str) -> int:
         """Number of layers that have a sharing map, in an actor or in a critic."""
-        return len(trunk.hidden) + bool(trunk.gru_size) + 1
+        return len(trunk.conv.layers) + len(trunk.hidden) + bool(trunk.gru_size) + 1
 
     @classmethod
     def layer_weights(cls, trunk: TrunkSpec, num_in: int, num_out: int) -> tuple[int, ...]:
@@ -114,7 +129,13 @@ class Network(eqx.Module):
 
 
 class MLPGRUNetwork(Network):
-    """LayerNorm, (linear, activation, LayerNorm) x depth, optionally a GRU, a linear output."""
+    """LayerNorm, (linear, activation, LayerNorm) x depth, optionally a GRU, a linear output.
+
+    If the input begins with an image, convolutions come first, and the first LayerNorm follows
+    them.
+    """
+
+    convolves = True
 
     norms: tuple[GroupedNorm | None, ...]
     """One per layer, or none at all; None: scale and shift are folded into the layer."""
@@ -122,12 +143,14 @@ class MLPGRUNetwork(Network):
     gru: GroupedGRU | None
     output: GroupedLinear
     activation: str = eqx.field(static=True)
+    conv: tuple[GroupedLinear, ...] = ()
+    conv_stack: ConvStack = eqx.field(static=True, default=ConvStack())
 
     @classmethod
     def layer_weights(cls, trunk: TrunkSpec, num_in: int, num_out: int) -> tuple[int, ...]:
         """Number of weights per group, for every layer with a sharing map."""
-        sizes, gru = (num_in, *trunk.hidden), trunk.gru_size
-        layers = [before * after for before, after in pairwise(sizes)]
+        sizes, gru = (trunk.conv.num_features(num_in), *trunk.hidden), trunk.gru_size
+        layers = [before * after for before, after in (*trunk.conv.matrices, *pairwise(sizes))]
         layers += [3 * gru * (sizes[-1] + gru)] if gru else []
         return (*layers, (gru or sizes[-1]) * num_out)
 
@@ -137,12 +160,15 @@ class MLPGRUNetwork(Network):
 
         Sampled on the host: it happens once, and compiling a QR factorisation takes seconds.
         """
-        trunk, sharing = spec.trunk, spec.sharing
-        depth, sizes = len(trunk.hidden), (spec.num_in, *trunk.hidden)
+        trunk, stack, count = spec.trunk, spec.trunk.conv, len(spec.trunk.conv.layers)
+        first, sharing = spec.sharing[max(count - 1, 0)], spec.sharing[count:]
+        depth, sizes = len(trunk.hidden), (stack.num_features(spec.num_in), *trunk.hidden)
         layer = partial(linear, random)
         gain = GAINS[trunk.activation]
+        pairs = zip(stack.matrices, spec.sharing, strict=False)
+        conv = tuple(layer(*shape, groups, gain) for shape, groups in pairs)
         hidden = tuple(layer(sizes[j], sizes[j + 1], sharing[j], gain) for j in range(depth))
-        norms = [layer_norm(spec.num_in, sharing[0]), *map(layer_norm, trunk.hidden, sharing)]
+        norms = [layer_norm(sizes[0], first), *map(layer_norm, trunk.hidden, sharing)]
         gru = None
         if trunk.gru_size:
             groups, gates = sharing[depth], 3 * trunk.gru_size
@@ -152,7 +178,7 @@ class MLPGRUNetwork(Network):
             norms.append(layer_norm(trunk.gru_size, groups))
         output = layer(trunk.gru_size or sizes[-1], spec.num_out, sharing[-1], spec.output_gain)
         chosen = tuple(norms) if trunk.layer_norm else ()
-        return cls(chosen, hidden, gru, output, trunk.activation)
+        return cls(chosen, hidden, gru, output, trunk.activation, conv, stack)
 
     def __call__(
         self, x: Array, hidden_state: Array, episode_start: Array, agents: Agents = None
@@ -166,6 +192,8 @@ class MLPGRUNetwork(Network):
         if not on_gpu() and (x.shape[0] == 1 or all(h.weight.shape[0] == 1 for h in self.hidden)):
             # Samples of all agents as one axis: with two, XLA's CPU code computes `x` twice.
             x = x.reshape(-1, x.shape[-1])
+        if self.conv:
+            x, style = self._convolved(x, style, agents)
         hidden = [*zip(norms, self.hidden, strict=False)]
         hidden_states = jnp.zeros((*episode_start.shape, 0), hidden_state.dtype)
         if self.gru is None:
@@ -177,6 +205,15 @@ class MLPGRUNetwork(Network):
             out = apply_layers(hidden_states, output, style, agents)
         return out.reshape(*episode_start.shape, out.shape[-1]), hidden_states
 
+    def _convolved(self, x: Array, style: MLPStyle, agents: Agents) -> tuple[Array, MLPStyle]:
+        """Inputs of the hidden layers, and whether those have to normalise them."""
+        x = apply_convolutions(x, self.conv, self.conv_stack, self.activation, agents)
+        # Kernels have gradients of wide inputs, and of those that they normalise themselves.
+        if x.shape[-1] <= MAX_KERNEL_WIDTH:
+            return x, style._replace(normalise_input=True)
+        normalised = style.normalise(x.astype(jnp.promote_types(x.dtype, jnp.float32)))
+        return pad_features(rounded_like(normalised, x.dtype)), style
+
     def folded(self) -> "MLPGRUNetwork":
         """The same function for the whole team with the norms folded into the layers."""
         norms = self.norms or (None,) * (len(self.hidden) + 2)
@@ -186,7 +223,9 @@ class MLPGRUNetwork(Network):
             inner = gru.input.folded(norms[len(hidden)])
             gru = GroupedGRU(input=inner, weight=gru.weight, bias=gru.bias, groups=gru.groups)
         output = self.output.folded(norms[-1])
-        return MLPGRUNetwork((None,) * len(self.norms), hidden, gru, output, self.activation)
+        conv = tuple(layer.folded(None) for layer in self.conv)
+        norms = (None,) * len(self.norms)
+        return MLPGRUNetwork(norms, hidden, gru, output, self.activation, conv, self.conv_stack)
 
 
 NETWORKS: dict[str, type[Network]] = {"mlp_gru": MLPGRUNetwork}

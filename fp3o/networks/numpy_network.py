@@ -8,6 +8,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+OBS_LIMIT = 10.0
+"""Largest magnitude of an observation after the running normaliser."""
+
+FLAT_STD, MIN_STD = 1e-5, 1e-8
+"""A feature whose standard deviation is at most the first times its mean plus the second has not
+varied, apart from rounding; the running normaliser does not scale it."""
+
+
+def obs_scale(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Factor of every feature in the running normaliser, as in `obs_norm.ObsNorm`."""
+    varies = std > np.float32(FLAT_STD) * np.abs(mean) + np.float32(MIN_STD)
+    return np.float32(1) / np.where(varies, std, np.float32(1))
+
 
 class BufferedNetwork:
     """The built-in network of a team: rows `(*s, e, n)` of seeds, environments and agents.

@@ -1,7 +1,7 @@
 """Trained policies as folders that can be loaded without risk and used with NumPy alone.
 
     policy = fp3o.Policy.load("runs/my-run")                   # or one policy folder
-    actions, hidden_state = policy.act(obs, hidden_state)      # (*batch, n, f) -> (*batch, n, d)
+    actions, hidden_state = policy.act(obs, hidden_state)      # by agent name, or arrays
 
 | file                  | contents                                                            |
 |-----------------------|---------------------------------------------------------------------|
@@ -24,20 +24,28 @@ Anything else is a `PolicyError`. No file is ever executed or unpickled.
 | `network`   | forward pass: features to outputs                                     |
 | `inputs`    | checks and padding of observations, masks and hidden states           |
 | `team`      | agents that act together: observations to actions                     |
+| `actions`   | actions of single agents in the form of their spaces                  |
 | `policy`    | the whole team with its folder; one agent alone                       |
+| `player`    | a policy that remembers the hidden state                              |
+| `describe`  | agents, sizes and meanings of actions, in words and as JSON           |
+| `serve`     | a policy by HTTP                                                      |
 | `export`    | between the learner's parameters (JAX) and a policy folder            |
+| `deploy`    | one step of the team as ONNX and StableHLO (JAX)                      |
+| `transfer`  | parameters as the start of another network, by agents                 |
+| `fit`       | whether agents of a policy fit another setup                          |
 """
 
 from fp3o.policy.card import Card
 from fp3o.policy.policy import Agent, Policy
 from fp3o.policy.schema import PolicyError
-from fp3o.policy.team import Choices, Normal
+from fp3o.policy.team import Choices, ChoicesAndVector, Normal
 from fp3o.policy.trust import TrustError, require_trust
 
 __all__ = [
     "Agent",
     "Card",
     "Choices",
+    "ChoicesAndVector",
     "Normal",
     "Policy",
     "PolicyError",

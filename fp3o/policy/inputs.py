@@ -1,47 +1,68 @@
 """Inputs of a policy: observations, action masks and hidden states, checked and padded."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, nearest, printable
+from fp3o.networks.numpy_network import OBS_LIMIT, obs_scale
+from fp3o.policy.actions import mask_indices
 from fp3o.policy.card import Card
+from fp3o.sharing.maps import obs_groups
+
+Parts = dict[int, np.ndarray]
+"""One array per agent that is present, by its position in the team."""
 
 
 class TeamInputs:
     """Validates and pads the inputs of some agents of a policy."""
 
-    def __init__(self, card: Card, agents: Sequence[int]):
-        ids = np.eye(card.spec.num_agents, dtype=np.float32)[list(agents)]
+    def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
+        spec = card.spec
+        ids = np.eye(spec.num_agents, dtype=np.float32)[list(agents)]
         self._ids = ids if card.agent_id else ids[:, :0]
-        self._size, self._gru_size = card.spec.obs_size, card.gru_size
-        self._mask = card.spec.actions.mask[list(agents)]
-        self._count = len(agents)
+        self._size, self._gru_size, self._image = spec.obs_size, card.gru_size, spec.image
+        self._names = [spec.agent_names[agent] for agent in agents]
+        self._sizes = [spec.agent_obs_sizes[agent] for agent in agents]
+        self._mask = spec.actions.mask[list(agents)]
+        self._mask_indices = [mask_indices(spec.actions, agent) for agent in agents]
+        self._count, self._moments = len(agents), None
+        if card.obs_norm:
+            group = [obs_groups(spec, card.frozen_agents)[agent] for agent in agents]
+            mean, std = (weights[f"obs_norm.{name}"][group] for name in ("mean", "std"))
+            self._moments = mean, obs_scale(mean, std)
 
     def features(self, obs: Any) -> np.ndarray:
-        """Observations followed by the agents' one-hot ids, `(*batch, k, f)`."""
+        """Observations followed by the agents' one-hot ids, `(*batch, k, f)`.
+
+        Agents that are absent observe zeros, as they do in training.
+        """
         size, count = self._size, self._count
-        parts = _per_agent(obs, count, "obs")
+        parts = self._per_agent(obs, "obs")
         if parts is None:
             obs = np.asarray(obs)
-            batch, fits = obs.shape[:-2], obs.shape[-2:] == (count, size)
+            if obs.shape[-2:] != (count, size):
+                raise SettingError(
+                    f"obs has shape {obs.shape}: give (*batch, {count}, {size}), or a dict by "
+                    f"agent name, or a list of {count} arrays (*batch, f_i), not padded"
+                )
+            batch = obs.shape[:-2]
         else:
-            batch = parts[0].shape[:-1]
-            fits = all(p.ndim and p.shape[:-1] == batch and p.shape[-1] <= size for p in parts)
-        if not fits:
-            shape = obs.shape if parts is None else [part.shape for part in parts]
-            raise SettingError(
-                f"obs has shape {shape}: give (*batch, {count}, {size}), or {count} arrays "
-                f"(*batch, f_i), one per agent, with at most {size} features"
-            )
+            parts = {j: self._own_observation(j, part) for j, part in parts.items()}
+            batch = _common_batch({self._names[j]: part.shape[:-1] for j, part in parts.items()})
         x = np.zeros((*batch, count, size + self._ids.shape[1]), np.float32)
         x[..., size:] = self._ids
         if parts is None:
             x[..., :size] = obs
         else:
-            for j, part in enumerate(parts):
+            for j, part in parts.items():
                 x[..., j, : part.shape[-1]] = part
+        if self._moments is not None:
+            mean, scale = self._moments
+            part = x[..., size - mean.shape[-1] : size]
+            np.clip((part - mean) * scale, -OBS_LIMIT, OBS_LIMIT, out=part)
         return x
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
@@ -65,31 +86,62 @@ class TeamInputs:
         """Choices (or dimensions) that exist and are available, `(*batch, k, a)` or `(k, a)`."""
         if given is None:
             return self._mask
-        parts = _per_agent(given, self._count, "action_mask")
+        parts = self._per_agent(given, "action_mask")
         expected = (*batch, *self._mask.shape)
         if parts is None:
             mask = np.asarray(given, bool)
             if mask.shape != expected:
                 raise SettingError(f"action_mask has shape {mask.shape}: expected {expected}")
             return mask & self._mask
-        full = np.zeros(expected, bool)
-        for j, (exists, part) in enumerate(zip(self._mask, parts, strict=True)):
-            shape = (*batch, int(exists.sum()))
+        full = np.broadcast_to(self._mask, expected).copy()
+        for j, part in parts.items():
+            own = self._mask_indices[j]
+            shape = (*batch, own.size)
             if part.shape != shape:
                 raise SettingError(
-                    f"action_mask of an agent has shape {part.shape}: expected {shape}"
+                    f"the action mask of agent {self._names[j]!r} has shape {part.shape}: "
+                    f"expected {shape}"
                 )
-            full[..., j, exists] = part
+            full[..., j, own] = part
         return full
 
+    def _per_agent(self, value: Any, argument: str) -> Parts | None:
+        """The array of each agent, from a list or from a dict by name; None for stacked input."""
+        if isinstance(value, Mapping):
+            for name in value:
+                if name not in self._names:
+                    hint = nearest(str(name), self._names)
+                    shown = printable(repr(name), 80)
+                    raise SettingError(f"{argument} is for an unknown agent {shown}: {hint}")
+            present = [(j, name) for j, name in enumerate(self._names) if name in value]
+            return {j: np.asarray(value[name]) for j, name in present}
+        if not isinstance(value, (list, tuple)):
+            return None
+        if len(value) != self._count:
+            raise SettingError(
+                f"{argument} must have one entry for each of the {self._count} agents, "
+                f"got {len(value)}"
+            )
+        return {j: np.asarray(part) for j, part in enumerate(value)}
 
-def _per_agent(value: Any, count: int, name: str) -> list[np.ndarray] | None:
-    """One array per agent, from a list or a dict keyed by agent index; None for stacked input."""
-    if not isinstance(value, (list, tuple, dict)):
-        return None
-    if len(value) != count or (isinstance(value, dict) and {*value} != {*range(count)}):
-        given = sorted(map(str, value)) if isinstance(value, dict) else len(value)
-        raise SettingError(
-            f"{name} must have one entry for each of the {count} agents, got {given}"
-        )
-    return [np.asarray(value[j]) for j in range(count)]
+    def _own_observation(self, j: int, part: np.ndarray) -> np.ndarray:
+        """An agent's observation with its own size in the last axis."""
+        size, image = self._sizes[j], self._image
+        if image and part.shape[-3:] == image and math.prod(image) == size:
+            part = part.reshape(*part.shape[:-3], size)
+        if part.shape[-1:] != (size,):
+            given = part.shape[-1] if part.ndim else 1
+            raise SettingError(
+                f"the observation of agent {self._names[j]!r} has size {given} (shape "
+                f"{part.shape}): expected size {size}, that is (*batch, {size})"
+            )
+        return part
+
+
+def _common_batch(batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch axes, which all agents must have in common."""
+    if not batches:
+        raise SettingError("obs has no agent: give at least one observation")
+    if len({*batches.values()}) > 1:
+        raise SettingError(f"the batch axes of the agents' observations differ: {batches}")
+    return next(iter(batches.values()))

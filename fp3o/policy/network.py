@@ -1,11 +1,13 @@
-"""The forward pass in NumPy: LayerNorms, grouped linear layers and a GRU, for some agents.
+"""The forward pass in NumPy: convolutions, LayerNorms, linear layers, a GRU, for some agents.
 
 Arrays are `(k, r, ...)`: k agents of a team, r rows per agent.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from fp3o.networks.numpy_network import gru_step
 from fp3o.policy.card import Card
@@ -67,14 +69,17 @@ class NumPyNetwork:
     """The built-in network of some agents of a policy."""
 
     def __init__(self, card: Card, weights: Mapping[str, np.ndarray], agents: Sequence[int]):
-        layers = []
+        layers, self._stack, count = [], card.conv_stack, len(card.conv)
+        self._conv = [
+            _Linear(weights, f"network.conv.{j}", card.sharing[j], agents) for j in range(count)
+        ]
         for j, name in enumerate(card.layers):
-            owner = [card.sharing[max(j - 1, 0)][agent] for agent in agents]
+            owner = [card.norm_groups(j)[agent] for agent in agents]
             norm: Callable[[np.ndarray], np.ndarray] = _identity
             if card.layer_norm:
                 scale, shift = (weights[f"network.norms.{j}.{p}"][owner] for p in NORM)
                 norm = _LayerNorm(scale, shift, card.epsilon)
-            layers.append((norm, _Linear(weights, name, card.sharing[j], agents)))
+            layers.append((norm, _Linear(weights, name, card.sharing[count + j], agents)))
         self._tanh = card.activation == "tanh"
         self._hidden, self._output, self._gates = layers[: len(card.hidden)], layers[-1], None
         if card.gru_size:
@@ -83,14 +88,31 @@ class NumPyNetwork:
 
     def __call__(self, x: np.ndarray, hidden_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features `(k, r, f)`, hidden state `(k, r, h)` -> outputs, next hidden state."""
+        x = self._convolved(x) if self._conv else x
         for norm, layer in self._hidden:
-            x = layer(norm(x))
-            x = np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)
+            x = self._activated(layer(norm(x)))
         if self._gates is not None:
             norm, layer, inner = self._gates
             x = hidden_state = gru_step(layer(norm(x)), inner(hidden_state), hidden_state)
         norm, layer = self._output
         return layer(norm(x)), hidden_state
+
+    def _convolved(self, x: np.ndarray) -> np.ndarray:
+        """The features of the image at the start of every row, then the other entries."""
+        stack, rows = self._stack, x.shape[:2]
+        others = x[..., stack.image_size :]
+        x = x[..., : stack.image_size].reshape(*rows, *stack.image)
+        for layer, (_, kernel, stride) in zip(self._conv, stack.layers, strict=True):
+            views = sliding_window_view(x, (kernel, kernel), axis=(2, 3))[:, :, ::stride, ::stride]
+            # (k, r, y, x, channel, row, column): a patch is ordered by row, column, channel.
+            patches = np.moveaxis(views, 4, -1)
+            shape = patches.shape[:4]
+            patches = patches.reshape(rows[0], math.prod(shape[1:]), math.prod(patches.shape[4:]))
+            x = self._activated(layer(patches)).reshape(*shape, -1)
+        return np.concatenate([x.reshape(*rows, math.prod(x.shape[2:])), others], axis=-1)
+
+    def _activated(self, x: np.ndarray) -> np.ndarray:
+        return np.tanh(x, out=x) if self._tanh else np.maximum(x, np.float32(0), out=x)
 
 
 def _identity(x: np.ndarray) -> np.ndarray:

@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, nearest, printable
 from fp3o.policy import files
+from fp3o.policy.actions import own_action
 from fp3o.policy.card import WEIGHTS, Card
+from fp3o.policy.describe import policy_text
+from fp3o.policy.player import Player
 from fp3o.policy.schema import PolicyError, quote
 from fp3o.policy.team import Team
-from fp3o.spec import Box
 
 
 class Agent:
     """The policy of a single agent, with its parameters only: for decentralised execution.
 
-    Nothing is padded: observations may have the agent's own length, Box actions have its own
-    dimensions, `action_mask` its own choices. Arrays are those of `Policy.act` without the agent
-    axis.
+    Nothing is padded: observations have the agent's own length, actions the form that they have by
+    name in `Policy.act`, and `action_mask` the agent's own choices. There is no agent axis.
 
-        robot = fp3o.Policy.load("runs/my-run").agent(2)
+        robot = fp3o.Policy.load("runs/my-run").agent("robot_2")
         action, hidden_state = robot.act(observation, hidden_state)
     """
 
@@ -30,9 +31,8 @@ class Agent:
         self, card: Card, weights: Mapping[str, np.ndarray], index: int, trusted: bool = True
     ):
         self.index = index
+        self.name = card.spec.agent_names[index]
         self._team = Team(card, weights, (index,), trusted)
-        actions = card.spec.actions
-        self._own = slice(actions.sizes[index] if isinstance(actions, Box) else None)
 
     def initial_hidden_state(self, *batch: int) -> np.ndarray:
         """The hidden state at the start of an episode: zeros `(*batch, h)`."""
@@ -46,8 +46,8 @@ class Agent:
         deterministic: bool = True,
         random: np.random.Generator | None = None,
         episode_start: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """As `Policy.act` for this agent: obs `(*batch, f_i)` to actions `(*batch, d)`."""
+    ) -> tuple[Any, np.ndarray]:
+        """As `Policy.act` for this agent: obs `(*batch, f_i)` to its own actions."""
         actions, after = self._team.act(
             [obs],
             None if hidden_state is None else hidden_state[..., None, :],
@@ -56,7 +56,8 @@ class Agent:
             random,
             episode_start,
         )
-        return actions[..., 0, self._own], after[..., 0, :]
+        spec = self._team.card.spec
+        return own_action(spec.actions, self.index, actions[..., 0, :]), after[..., 0, :]
 
 
 class Policy(Team):
@@ -81,22 +82,63 @@ class Policy(Team):
                 raise PolicyError(f"{name} holds values that are not finite")
         super().__init__(card, self.weights, range(card.spec.num_agents), trusted)
 
+    def act(
+        self,
+        obs: Any,
+        hidden_state: np.ndarray | None = None,
+        action_mask: Any = None,
+        deterministic: bool = True,
+        random: np.random.Generator | None = None,
+        episode_start: Any = None,
+    ) -> tuple[Any, np.ndarray]:
+        """Choose the actions of the agents, each from its own observation.
+
+        Args:
+            obs: a dict by agent name of arrays `(*batch, f_i)`, or a list with one for every agent;
+                or `(*batch, n, f)`, shorter observations padded with zeros. Agents that are missing
+                in a dict are absent: they observe zeros, as in training, and have no action.
+            hidden_state: what the last step returned, `(*batch, n, h)`; None: an episode starts.
+            action_mask: the available choices, in the same forms: by name (or in a list) one array
+                per agent with its own choices only, or `(*batch, n, a)`. None: all choices.
+            deterministic: take the most likely action (Box: the mean) instead of sampling.
+            random: generator for sampling; None: a fresh one.
+            episode_start: `(*batch)`, true where an episode starts: resets the hidden state.
+
+        Returns:
+            For a dict, the actions by name as each agent's space has them: an integer for one
+            choice, integers `(d_i,)` for several, floats `(a_i,)` for a vector, a pair for both;
+            after the batch axes. Otherwise Discrete: integers `(*batch, n, d)`, one per sub-action;
+            Box: floats `(*batch, n, a)`, 0 in dimensions an agent does not have; Mixed: floats
+            `(*batch, n, d + a)`, both side by side. And the hidden state for the next step.
+        """
+        actions, after = super().act(
+            obs, hidden_state, action_mask, deterministic, random, episode_start
+        )
+        if not isinstance(obs, Mapping):
+            return actions, after
+        rows = [*enumerate(self.card.spec.agent_names)]
+        return {
+            name: own_action(self.card.spec.actions, i, actions[..., i, :])
+            for i, name in rows
+            if name in obs
+        }, after
+
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str],
         which: str = "best",
-        seed: int | None = None,
+        policy_seed: int | None = None,
         trust: bool = False,
     ) -> "Policy":
         """Read and check a policy folder, or one of a run's policies.
 
-        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `seed` choose one;
-        without a seed, the one with the highest evaluated return. Raises `PolicyError`.
+        A run directory holds `policy/seed-<k>/best` and `.../last`: `which` and `policy_seed`
+        choose one; without a seed, the one with the highest evaluated return. Raises `PolicyError`.
 
         Custom networks and tasks that the policy names are imported only if you `trust` it.
         """
-        folder = files.find_policy(Path(path), which, seed)
+        folder = files.find_policy(Path(path), which, policy_seed)
         card, weights = files.load_folder(folder)
         with files.errors_naming(folder / WEIGHTS):
             return cls(card, weights, trust)
@@ -114,11 +156,36 @@ class Policy(Team):
             ) from error
         return target
 
-    def agent(self, index: int) -> Agent:
-        """The policy of a single agent, independent of this object."""
-        if not 0 <= index < len(self._agents):
-            raise SettingError(f"there is no agent {index}: 0 to {len(self._agents) - 1}")
-        return Agent(self.card, self.weights, index, self.trusted)
+    def export(self, path: str | os.PathLike[str], to: str = "onnx") -> Path:
+        """Write one step of the team as a file of another format: `onnx` or `stablehlo`.
+
+        [Deployment](policies.md#deployment) describes inputs and outputs. ONNX needs the extra
+        `onnx`.
+        """
+        from fp3o.policy.deploy import export_policy
+
+        return export_policy(self, path, to)
+
+    def agent(self, agent: int | str) -> Agent:
+        """The policy of a single agent, by name or index, independent of this object."""
+        names = self.card.spec.agent_names
+        if isinstance(agent, str):
+            if agent not in names:
+                shown = printable(repr(agent), 80)
+                raise SettingError(f"there is no agent {shown}: {nearest(agent, names)}")
+            agent = names.index(agent)
+        if not 0 <= agent < len(names):
+            raise SettingError(f"there is no agent {agent}: 0 to {len(names) - 1}")
+        return Agent(self.card, self.weights, agent, self.trusted)
+
+    def player(
+        self, deterministic: bool = True, random: np.random.Generator | None = None
+    ) -> Player:
+        """A player of episodes, which remembers the hidden state from step to step."""
+        return Player(self, deterministic, random)
+
+    def __str__(self) -> str:
+        return policy_text(self.card)
 
     def __repr__(self) -> str:
         spec, where = self.card.spec, self.card.provenance

@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
+from fp3o.errors import SettingError
 from fp3o.files import CHECKSUM, document_checksum
-from fp3o.policy.card import WEIGHTS, Card, box_size
+from fp3o.networks.conv_layers import conv_stack
+from fp3o.policy.card import WEIGHTS, Card
 from fp3o.policy.format1 import upgrade_document
 from fp3o.policy.schema import (
     ListOf,
@@ -62,6 +64,7 @@ NETWORK = {
     "activation": ACTIVATION_NAMES,
     "std_param": STD_PARAM_NAMES,
     "agent_id": bool,
+    "conv": Optional(ListOf(ListOf(LAYER, 3, least=3), MAX_LAYERS, least=0), ()),
 }
 CUSTOM_NETWORK = NETWORK | {
     "network_class": NAME,
@@ -73,9 +76,11 @@ SCHEMA = {
     "task": TASK,
     "network": NETWORK,
     "sharing": ListOf(ListOf(NumberRange(0, MAX_AGENTS - 1), MAX_AGENTS), MAX_LAYERS + 2),
+    "frozen_agents": Optional(ListOf(SIZE, MAX_AGENTS, least=0), ()),
     "normalisers": {
         "input": {"kind": {"layer_norm", "none"}, "epsilon": NumberRange(1e-12, 1.0)},
         "value": object,
+        "obs": Optional(bool, False),
     },
     "provenance": dict,
     "weights": {"file": {WEIGHTS}, "sha256": SHORT_NAME, "bytes": NumberRange(0, 2**40)},
@@ -112,13 +117,10 @@ def read_card(text: bytes) -> tuple[Card, dict[str, Any]]:
 def _make_card(facts: dict[str, Any], custom: bool) -> Card:
     task, network, sharing = facts["task"], facts["network"], facts["sharing"]
     actions = _action_space(**task["actions"], num_agents=len(task["agent_types"]))
-    num_layers = len(sharing) if custom else len(network["hidden"]) + bool(network["gru_size"]) + 1
     if custom:
         network["arrays"] = tuple((one["name"], one["shape"]) for one in network["arrays"])
-    if layer_groups(sharing, task["agent_types"], num_layers) != sharing:
-        raise PolicyError("policy.sharing must number groups from 0 in order of appearance")
     norms = facts["normalisers"]
-    return Card(
+    card = Card(
         spec=EnvSpec(**{**task, "actions": actions}),
         **network,
         sharing=sharing,
@@ -126,21 +128,34 @@ def _make_card(facts: dict[str, Any], custom: bool) -> Card:
         epsilon=norms["input"]["epsilon"],
         value=_value_moments(norms["value"]),
         provenance=facts["provenance"],
+        obs_norm=norms["obs"],
+        frozen_agents=facts["frozen_agents"],
     )
+    num_layers = len(sharing) if custom else card.num_layers
+    if layer_groups(sharing, task["agent_types"], num_layers) != sharing:
+        raise PolicyError("policy.sharing must number groups from 0 in order of appearance")
+    return card
 
 
 def _check_sizes(card: Card) -> None:
     """Reject a card whose arrays would not fit or would take too much memory."""
     _check_spec(card.spec)
-    if card.network_class is not None and (num_dimensions := box_size(card.spec.actions)):
-        wanted = (max(card.sharing[-1]) + 1, num_dimensions)
-        if (given := card.shapes().get("log_std.value")) != wanted:
-            raise PolicyError(f"policy.network.arrays: log_std.value must be {wanted}, is {given}")
+    frozen, team = {*card.frozen_agents}, {*range(card.spec.num_agents)}
+    if len(frozen) < len(card.frozen_agents) or not frozen < team:
+        raise PolicyError("policy.frozen_agents must be some of the agents, each once")
+    _check_conv(card)
+    if card.network_class is not None:
+        needed = card.moment_shapes()
+        if num_dimensions := card.spec.actions.num_dimensions:
+            needed["log_std.value"] = (max(card.sharing[-1]) + 1, num_dimensions)
+        for name, wanted in needed.items():
+            if (given := card.shapes().get(name)) != wanted:
+                raise PolicyError(f"policy.network.arrays: {name} must be {wanted}, is {given}")
     if card.num_outputs * card.spec.num_agents > MAX_OUTPUTS:
         raise PolicyError(f"pads its actions to more than the {MAX_OUTPUTS} outputs allowed")
     # All arrays, and all vectors once per agent: as many as acting keeps in memory.
     vectors = sum(shape[-1] for shape in card.shapes().values())
-    vectors += card.spec.obs_size + card.gru_size
+    vectors += card.spec.obs_size + card.gru_size + card.conv_stack.largest_patches
     for total in (card.num_parameters, vectors * card.spec.num_agents):
         if total > MAX_PARAMETERS:
             raise PolicyError(f"describes {total} parameters, at most {MAX_PARAMETERS} are allowed")
@@ -160,6 +175,16 @@ def _check_spec(spec: EnvSpec) -> None:
     for image, size in ((spec.image, spec.obs_size), (spec.state_image, spec.state_size)):
         if image and math.prod(image) > size:
             raise PolicyError(f"has an image of shape {image} in an input of {size} numbers")
+
+
+def _check_conv(card: Card) -> None:
+    """Reject convolutions of no image, of a custom network, or with kernels that do not fit."""
+    if card.conv and (card.spec.image is None or card.network_class is not None):
+        raise PolicyError("policy.network.conv needs an image, and the built-in network")
+    try:
+        conv_stack(card.conv, card.spec.image)
+    except SettingError as error:
+        raise PolicyError(f"policy.network.{error}") from None
 
 
 def _action_space(kind: str, sizes: Any, num_agents: int) -> ActionSpace:

@@ -15,7 +15,7 @@ from fp3o.policy.inputs import TeamInputs
 from fp3o.policy.network import NumPyNetwork
 from fp3o.policy.schema import PolicyError
 from fp3o.policy.trust import require_trust
-from fp3o.spec import Discrete
+from fp3o.spec import Mixed
 
 _MASKED_LOGIT = -1e10
 """Logit of a choice that is not available: its probability is exactly 0."""
@@ -34,6 +34,13 @@ class Normal(NamedTuple):
     std: np.ndarray
 
 
+class ChoicesAndVector(NamedTuple):
+    """Distributions of the two parts of mixed actions."""
+
+    choices: Choices
+    vector: Normal
+
+
 class Team:
     """Agents of a policy that act together."""
 
@@ -46,13 +53,12 @@ class Team:
     ):
         self.card, self.trusted = card, trusted
         self._agents, self._weights = tuple(agents), weights
-        self._inputs = TeamInputs(card, agents)
+        self._inputs = TeamInputs(card, weights, agents)
         if card.network_class is None:
             self._network = NumPyNetwork(card, weights, agents)
-        self._std, self._widths = None, ()
-        if isinstance(card.spec.actions, Discrete):
-            self._widths = card.spec.actions.widths
-        else:
+        self._widths, self._mixed = card.spec.actions.widths, isinstance(card.spec.actions, Mixed)
+        self._std = np.zeros((len(self._agents), 0), np.float32)
+        if card.spec.actions.num_dimensions:
             free = weights["log_std.value"][[card.sharing[-1][agent] for agent in agents]]
             self._std = _standard_deviation(card.std_param, free)
 
@@ -77,31 +83,19 @@ class Team:
         random: np.random.Generator | None = None,
         episode_start: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose the actions of all agents, each from its own observation.
-
-        Args:
-            obs: `(*batch, n, f)`, shorter observations padded with zeros; or a list (or a dict
-                keyed by agent index) of one array per agent, `(*batch, f_i)`, not padded.
-            hidden_state: what the last step returned, `(*batch, n, h)`; None: an episode starts.
-            action_mask: the available choices, `(*batch, n, a)`; or a list (or dict) of one array
-                per agent with its own choices only. None: all choices.
-            deterministic: take the most likely action (Box: the mean) instead of sampling.
-            random: generator for sampling; None: a fresh one.
-            episode_start: `(*batch)`, true where an episode starts: resets the hidden state.
-
-        Returns:
-            Discrete: integers `(*batch, n, d)`, one per sub-action. Box: floats `(*batch, n, a)`, 0
-            in dimensions an agent does not have. And the hidden state for the next step.
-        """
-        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
-        generator = None if deterministic else random or np.random.default_rng()
-        if std is not None:
-            if generator is not None:
-                out = out + std * generator.standard_normal(out.shape, np.float32)
-            return out, after
-        if generator is not None:
-            out = out + generator.gumbel(size=out.shape)  # the argmax samples from the softmax
-        return np.stack([part.argmax(-1) for part in self._sub_actions(out)], axis=-1), after
+        """Padded actions of all agents and the next hidden state; arguments as in `Policy.act`."""
+        logits, (vector, std), after = self._step(obs, hidden_state, action_mask, episode_start)
+        if not deterministic:
+            generator = random or np.random.default_rng()
+            if self._widths:  # the argmax samples from the softmax
+                logits = logits + generator.gumbel(size=logits.shape)
+            vector = vector + std * generator.standard_normal(vector.shape, np.float32)
+        if not self._widths:
+            return vector, after
+        choices = np.stack([part.argmax(-1) for part in self._sub_actions(logits)], axis=-1)
+        if not self._mixed:
+            return choices, after
+        return np.concatenate([choices.astype(np.float32), vector], axis=-1), after
 
     def distribution(
         self,
@@ -109,14 +103,18 @@ class Team:
         hidden_state: np.ndarray | None = None,
         action_mask: Any = None,
         episode_start: Any = None,
-    ) -> tuple[Choices | Normal, np.ndarray]:
-        """The distribution `act` samples from, and the next hidden state; arguments as in `act`."""
-        out, std, after = self._step(obs, hidden_state, action_mask, episode_start)
-        if std is not None:
-            return Normal(out, std), after
-        odds = [np.exp(part - part.max(-1, keepdims=True)) for part in self._sub_actions(out)]
+    ) -> tuple[Choices | Normal | ChoicesAndVector, np.ndarray]:
+        """The distribution `act` samples from, and the next hidden state; arguments as in `act`.
+
+        It always has a row for every agent, padded.
+        """
+        logits, vector, after = self._step(obs, hidden_state, action_mask, episode_start)
+        if not self._widths:
+            return vector, after
+        odds = [np.exp(part - part.max(-1, keepdims=True)) for part in self._sub_actions(logits)]
         parts = [part / part.sum(-1, keepdims=True) for part in odds]
-        return Choices(np.concatenate(parts, axis=-1)), after
+        choices = Choices(np.concatenate(parts, axis=-1))
+        return ChoicesAndVector(choices, vector) if self._mixed else choices, after
 
     def _sub_actions(self, x: np.ndarray) -> list[np.ndarray]:
         """The last axis cut into one piece per sub-action."""
@@ -125,8 +123,8 @@ class Team:
 
     def _step(
         self, obs: Any, hidden_state: Any, action_mask: Any, episode_start: Any
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Masked logits (Box: means and deviations), and the next hidden state."""
+    ) -> tuple[np.ndarray, Normal, np.ndarray]:
+        """Masked logits, the distribution of the vector, and the next hidden state."""
         with np.errstate(all="ignore"):
             x = self._inputs.features(obs)
             batch = x.shape[:-2]
@@ -139,10 +137,11 @@ class Team:
             )
         out, after = _agent_last(out, batch), _agent_last(after, batch)
         mask = self._inputs.action_mask(action_mask, batch)
-        if self._std is None:
-            return np.where(mask, out, np.float32(_MASKED_LOGIT)), None, after
-        std = np.broadcast_to(self._std, out.shape)
-        return out * mask, std * mask, after
+        number = sum(self._widths)
+        logits = np.where(mask[..., :number], out[..., :number], np.float32(_MASKED_LOGIT))
+        mean, exists = out[..., number:], mask[..., number:]
+        std = np.broadcast_to(self._std, mean.shape)
+        return logits, Normal(mean * exists, std * exists), after
 
 
 def _standard_deviation(kind: str, free: np.ndarray) -> np.ndarray:

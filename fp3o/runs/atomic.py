@@ -63,8 +63,10 @@ def write_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-RUN_FILES = ("config.json", "metrics.jsonl", "timing.jsonl", "results.json", "report.html")
-RUN_FOLDERS = ("checkpoints", "policy", "tensorboard", "figures")
+RUN_FILES = (
+    "config.json", "metrics.jsonl", "timing.jsonl", "results.json", "report.html", "loggers.json",
+)  # fmt: skip
+RUN_FOLDERS = ("checkpoints", "policy", "tensorboard", "figures", "videos")
 """What a run writes in its directory."""
 
 

@@ -1,5 +1,6 @@
 """Checkpoints of training: conversion of trees of arrays to named arrays and back."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -56,11 +57,14 @@ def shared_checkpoint(stored: Checkpoint | None) -> Checkpoint | None:
     content = b""
     if is_leader() and stored is not None:
         numbers = {name: np.array(getattr(stored, name)) for name in ("iteration", "cursor")}
-        content = to_bytes({**stored.arrays, **numbers})
+        changes = np.frombuffer(json.dumps(stored.changes).encode(), np.uint8)
+        content = to_bytes({**stored.arrays, **numbers, "changes": changes})
     if not (content := share_bytes(content)):
         return None
     arrays = from_bytes(content)
-    return Checkpoint(int(arrays.pop("iteration")), int(arrays.pop("cursor")), arrays)
+    changes = json.loads(arrays.pop("changes").tobytes())
+    numbers = int(arrays.pop("iteration")), int(arrays.pop("cursor"))
+    return Checkpoint(*numbers, arrays, changes=changes)
 
 
 def _like(old: Any, new: np.ndarray) -> Any:

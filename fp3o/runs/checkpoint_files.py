@@ -41,6 +41,8 @@ class Checkpoint(NamedTuple):
     """Digest of the settings; empty in checkpoints of earlier versions."""
     metrics: str = ""
     """Digest of `metrics.jsonl` up to the cursor; empty in checkpoints of earlier versions."""
+    changes: Mapping[str, Any] = {}
+    """Hyperparameters that were changed during the run."""
 
 
 def settings_digest(settings: Mapping[str, Any]) -> str:
@@ -77,14 +79,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if digest != arrays_digest(arrays, stamp):
         raise DamagedFileError("its digest does not match its contents")
     iteration, cursor = int(stamp["iteration"]), int(stamp["cursor"])
-    return Checkpoint(
-        iteration, cursor, arrays, stamp.get("settings", ""), stamp.get("metrics", "")
-    )
+    ties = stamp.get("settings", ""), stamp.get("metrics", "")
+    return Checkpoint(iteration, cursor, arrays, *ties, json.loads(stamp.get("changes", "{}")))
 
 
 def _stamp(checkpoint: Checkpoint) -> dict[str, str]:
     """What a checkpoint says about itself, apart from its arrays."""
     entries = {name: str(value) for name, value in checkpoint._asdict().items() if name != "arrays"}
+    entries["changes"] = json.dumps(checkpoint.changes) if checkpoint.changes else ""
     return {name: text for name, text in entries.items() if text}
 
 

@@ -9,6 +9,8 @@
 | `policy/seed-K/best`  | the policy with the best evaluation; `last`: the newest one            |
 | `results.json`        | the final evaluation                                                   |
 | `tensorboard/`        | the metrics for TensorBoard                                            |
+| `loggers.json`        | the loggers, and the ids of their runs at W&B and MLflow               |
+| `videos/*.gif`        | videos of the policy during training                                   |
 
 A file is written under a temporary name, flushed to disk and then renamed, so that a reader sees
 either the old content or the new one. JSON files carry a checksum of their content. A checkpoint

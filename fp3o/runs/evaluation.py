@@ -5,32 +5,31 @@ Returns are per agent: the mean reward of the team, summed over the episode.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
 
-from fp3o.envs.registry import REGISTERED, get_task, parse_task
-from fp3o.envs.scripted import run_scripted
-from fp3o.errors import SettingError
+from fp3o.envs.registry import REGISTERED, parse_task
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
 from fp3o.policy.export import config_of, read_actor
-from fp3o.policy.files import policies_of_run
+from fp3o.runs.baselines import evaluate_baselines, summarise_episodes
+from fp3o.runs.eval_episodes import evaluation_episodes
 from fp3o.runs.limits import check_episodes
 from fp3o.runs.metrics_log import finite_json
 from fp3o.runs.programs import make_envs, make_program
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import PolicyChoice, PolicySource, load_policies
 from fp3o.runs.trust import trusted_task
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.host_rollout import disable_async_dispatch
 from fp3o.training.program import Program
 
-LAST, BEST, ON_DEMAND, BASELINES, DURING_TRAINING = range(2, 7)
+LAST, BEST, ON_DEMAND, _, DURING_TRAINING, IN_LOOP = range(2, 8)
 """Purposes of random streams; 0 and 1 are the streams of training."""
 
 
@@ -60,7 +59,7 @@ def evaluate_with_keys(
     deterministic: bool = True,
 ) -> EvalEpisodes:
     """The same with the random keys of all seeds per batch."""
-    batch = min(config.eval_episodes, episodes)
+    batch = min(config.eval_episodes or config.task_info.max_parallel, episodes)
     env, limit = make_envs(config, batch), config.task_info.max_episode_steps(config.variant)
     batches = [
         program.evaluate(actor, env, keys(i), limit, deterministic)
@@ -83,6 +82,16 @@ def evaluate_with_keys(
     return joined
 
 
+def evaluation_rows(
+    program: Program, config: RunConfig, actor: Any, iteration: int
+) -> list[dict[str, Any]]:
+    """The evaluation of every seed's actor after an iteration, as rows of metrics."""
+    purpose = DURING_TRAINING, iteration
+    found = evaluate_params(program, config, actor, config.eval_episodes, purpose)
+    names = program.setup.spec.episode_metrics
+    return [evaluation_row(EvalEpisodes(*one), names) for one in zip(*found, strict=True)]
+
+
 def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
     """One seed's evaluation during training as metrics: means over the episodes that ended."""
     done = np.isfinite(episodes.returns)
@@ -100,83 +109,36 @@ def evaluation_row(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, An
     return finite_json(row | ({} if done.all() else {"eval_unfinished": int((~done).sum())}))
 
 
-def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
-    """Mean return with its spread and error, mean length and episode metrics, for results.json.
-
-    Only episodes that ended count; `unfinished` is the number of the others, if there are any. A
-    number that is not finite, such as an episode metric that is NaN, is None.
-    """
-    done = np.isfinite(episodes.returns).reshape(-1)
-    returns = np.asarray(episodes.returns).reshape(-1)[done]
-    unfinished = {} if done.all() else {"unfinished": int((~done).sum())}
-    if not returns.size:
-        empty = {"return": None, "std": None, "stderr": None, "length": None}
-        return {**empty, "episode_metrics": dict.fromkeys(names), **unfinished}
-    spread = float(returns.std(ddof=1)) if returns.size > 1 else 0.0
-    metrics = np.asarray(episodes.episode_metrics, np.float64).reshape(done.size, len(names))
-    means = metrics[done].mean(0).tolist()
-    row = {
-        "return": float(returns.mean()),
-        "std": spread,
-        "stderr": spread / math.sqrt(returns.size),
-        "length": float(np.asarray(episodes.lengths, np.float64).reshape(-1)[done].mean()),
-        "episode_metrics": dict(zip(names, means, strict=True)),
-        **unfinished,
-    }
-    return finite_json(row)
-
-
-@cache
-def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
-    """Evaluation of the task's scripted policies, for comparison."""
-    info = get_task(task)
-    env: Any = info.env(variant)
-    key = jax.random.fold_in(jax.random.key(0), BASELINES)
-    return {
-        baseline.name: {
-            **summarise_episodes(
-                EvalEpisodes(*run_scripted(env, baseline.act, key, episodes)),
-                env.spec.episode_metrics,
-            ),
-            "episodes": episodes,
-            "title": baseline.title,
-            "summary": baseline.summary,
-            "role": baseline.role,
-        }
-        for baseline in info.baselines(env)
-    }
-
-
 def evaluate(
-    path: str | Path,
-    episodes: int = 1000,
+    source: PolicySource,
+    episodes: int | None = None,
     *,
-    which: str = "last",
     seed: int = 0,
     deterministic: bool = True,
-    trust: bool = False,
+    **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy folder.
+    """Evaluate the policies of all seeds of a run, or one policy, on separate random streams.
 
-    The random streams are separate from those of training. A policy may name a task or a network
-    that has to be imported: that needs `trust`.
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        episodes: number of episodes per policy; by default 1000, or of environments on the host
+            as many as their measured speed allows.
+        seed: random seed of the episodes.
+        deterministic: take the most likely actions; false: sample them.
+        **choice: of a run, `which` of its policies, `last` (default) or `best`, and `policy_seed`,
+            the seed of one of them. `trust=True` allows the task and the network to be imported.
     """
     disable_async_dispatch()  # before anything uses the CPU
-    if episodes < 1:
-        raise SettingError(f"episodes must be at least 1, got {episodes}")
-    check_episodes(episodes)
-    rows, spec = [], None
-    folders = _policy_folders(Path(path), which)
-    check_seeds(seed, len(folders))
-    for number, (name, folder) in enumerate(folders.items()):
-        policy = Policy.load(folder, trust=trust)
-        spec, config = policy.card.spec, _config_of_policy(policy, seed + number, episodes)
-        program = _cached_program(replace(config, seed=0))
-        actor = read_actor(policy, program.setup)
-        evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
-        names = program.setup.spec.episode_metrics
-        rows.append({"name": name, **summarise_episodes(evaluated, names)})
-    assert spec is not None  # there is at least one folder
+    check_episodes(1 if episodes is None else episodes)
+    check_seeds(seed)
+    policies = load_policies(source, **choice)
+    episodes = episodes or default_episodes(policies)
+    check_seeds(seed, len(policies))
+    rows = [
+        {"name": name, **_evaluate_policy(policy, seed + number, episodes, deterministic)}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    spec = next(iter(policies.values())).card.spec
     task, variant = parse_task(spec.name)
     return {
         "task": spec.name,
@@ -188,11 +150,22 @@ def evaluate(
     }
 
 
-def _policy_folders(path: Path, which: str) -> dict[str, Path]:
-    """The policy folders of all seeds of a run, or the one folder given."""
-    seeds = sorted(number for number, name in policies_of_run(path / "policy") if name == which)
-    found = {f"seed-{seed} {which}": path / "policy" / f"seed-{seed}" / which for seed in seeds}
-    return found or {path.name: path}
+def default_episodes(
+    policies: Mapping[str, Policy], say: Callable[[str], None] = lambda text: None
+) -> int:
+    """Episodes per policy where none are given; `say` gets the reason if there is one."""
+    policy = next(iter(policies.values()))
+    return evaluation_episodes(*trusted_task(policy.card, policy.trusted), len(policies), say)
+
+
+def _evaluate_policy(
+    policy: Policy, seed: int, episodes: int, deterministic: bool
+) -> dict[str, Any]:
+    config = _config_of_policy(policy, seed, episodes)
+    program = _cached_program(replace(config, seed=0))
+    actor = read_actor(policy, program.setup)
+    evaluated = evaluate_params(program, config, actor, episodes, (ON_DEMAND,), deterministic)
+    return summarise_episodes(evaluated, program.setup.spec.episode_metrics)
 
 
 def _config_of_policy(policy: Policy, seed: int, episodes: int) -> RunConfig:

@@ -15,6 +15,7 @@ import jax
 
 from fp3o.errors import SettingError
 from fp3o.learning.config import Config
+from fp3o.networks.conv_layers import ConvStack
 from fp3o.networks.critics import CRITICS
 from fp3o.networks.distributions import num_outputs
 from fp3o.networks.network import NETWORKS, Network, TrunkSpec
@@ -61,11 +62,11 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
     check_seeds(seed, counts.seeds)
     if counts.seeds > MAX_SEEDS:
         raise SettingError(f"seeds must be at most {MAX_SEEDS} in one run, got {counts.seeds}")
-    check_episodes(counts.episodes)
+    check_episodes(counts.episodes, least=0)
     if (actor := num_parameters(spec, learner)[0]) > MAX_PARAMETERS:
         raise SettingError(
             f"the policy would have {actor} parameters, at most {MAX_PARAMETERS} can be saved: "
-            "lower hidden or gru_size"
+            "lower hidden, gru_size or conv"
         )
     parts, available = memory_needed(spec, learner, counts), device_memory()
     name, part = max(parts.items(), key=lambda item: item[1].bytes)
@@ -76,8 +77,10 @@ def check_limits(spec: EnvSpec, learner: Config, seed: int, counts: RunCounts) -
         )
 
 
-def check_episodes(episodes: int) -> None:
-    """Reject numbers of episodes that no evaluation can finish."""
+def check_episodes(episodes: int, least: int = 1) -> None:
+    """Reject numbers of episodes that no evaluation can have or finish."""
+    if episodes < least:
+        raise SettingError(f"episodes must be at least {least}, got {episodes}")
     if episodes > MAX_EPISODES:
         raise SettingError(f"an evaluation has at most {MAX_EPISODES} episodes, got {episodes}")
 
@@ -105,7 +108,14 @@ def memory_needed(spec: EnvSpec, learner: Config, counts: RunCounts) -> Mapping[
         ),
     }
     size = FLOAT_BYTES * counts.seeds
-    return {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    parts = {name: Part(part.bytes * size, part.settings) for name, part in numbers.items()}
+    built_in = learner.network in NETWORKS
+    patches = learner.conv_stacks(spec)["actor"].largest_patches if built_in else 0
+    # Not multiplied by the seeds, which may be computed one after another.
+    parts["the convolutions of a rollout"] = Part(
+        FLOAT_BYTES * samples * team * patches, "num_envs, rollout or the kernels of conv"
+    )
+    return parts
 
 
 def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
@@ -113,9 +123,12 @@ def num_parameters(spec: EnvSpec, learner: Config) -> tuple[int, int]:
     network, critic_network = _built_in(learner.network), _critic_network(learner)
     if Network in (network, critic_network):
         return 0, 0
-    trunk = TrunkSpec(learner.hidden, learner.gru_size, learner.activation)
+    stacks, crosses_agents = learner.conv_stacks(spec), critic_network.scope != "agent"
+    trunk = TrunkSpec(learner.hidden, learner.gru_size, learner.activation, conv=stacks["actor"])
+    critic_trunk = trunk._replace(conv=stacks["critic"])
+    if crosses_agents:
+        critic_trunk = trunk._replace(gru_size=0, conv=ConvStack())
     actor = _groups(spec, learner.sharing, network.num_layers(trunk, "actor"))
-    critic_trunk = trunk if critic_network.scope == "agent" else trunk._replace(gru_size=0)
     num_layers = critic_network.num_layers(critic_trunk, "critic")
     critic = (
         default_critic_sharing(actor, num_layers)

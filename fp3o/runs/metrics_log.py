@@ -4,13 +4,15 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fp3o.envs.api import VecEnv
 from fp3o.runs.directory import RunDirectory
-from fp3o.runs.loggers import Logger, open_loggers
+from fp3o.runs.logger import LoggedRun, Logger
+from fp3o.runs.loggers import Loggers, open_loggers
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.seed_axis import by_seed
 
@@ -23,10 +25,10 @@ Row = dict[str, Any]
 class MetricsLog:
     """Writes rows of metrics; `cursor` is the length of `metrics.jsonl` so far."""
 
-    def __init__(self, directory: RunDirectory, logger_names: Sequence[str]):
+    def __init__(self, directory: RunDirectory, chosen: Loggers):
         self.cursor = 0
         self._digest = hashlib.sha256()
-        self._directory, self._names = directory, logger_names
+        self._directory, self._chosen = directory, chosen
         self._loggers: list[Logger] = []
 
     def rewind(self, cursor: int) -> Row:
@@ -43,7 +45,9 @@ class MetricsLog:
 
     def open(self, config: RunConfig, first_step: int) -> None:
         """Open the loggers for rows from `first_step` on."""
-        self._loggers = open_loggers(self._names, self._directory.path, config.settings, first_step)
+        agents = config.task_info.spec(config.variant).agent_names
+        run = LoggedRun(self._directory.path, config.settings, agents, first_step)
+        self._loggers = open_loggers(self._chosen, self._directory, run)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Append one row per seed; a number that is not finite becomes null."""
@@ -53,6 +57,11 @@ class MetricsLog:
         self._digest.update(written)
         for logger in self._loggers:
             logger.write(rows)
+
+    def video(self, path: Path, seed: int, step: int) -> None:
+        """Send a video of a seed's policy to the loggers."""
+        for logger in self._loggers:
+            logger.video(path, seed, step)
 
     def close(self) -> None:
         """Close the loggers."""

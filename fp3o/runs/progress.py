@@ -16,11 +16,16 @@ from rich.table import Table
 
 from fp3o.errors import SettingError, nearest
 from fp3o.reports.phrasing import count_text
+from fp3o.runs.kernel import in_notebook, notebook_display
 
-DisplayStyle = Literal["auto", "live", "plain", "quiet"]
+DisplayStyle = Literal["auto", "live", "plain", "notebook", "quiet"]
 
 LINE_EVERY = 10.0
 """Seconds between two lines of the plain display."""
+
+FORECAST_AFTER, LONG_TRAINING = 5.0, 300.0
+"""Seconds after which the duration of training is known well enough to be said, and the shortest
+one that is."""
 
 
 class TrainingStatus:
@@ -28,20 +33,41 @@ class TrainingStatus:
 
     def __init__(self, title: str, total: int, done: int, seeds: int):
         self.title, self.total, self.seeds = title, total, seeds
-        self.done = self._first = done
-        self._started = time.perf_counter()
+        self.done = done
         self.numbers: dict[str, str] = {}
+        self.rows: Sequence[Mapping[str, Any]] = ()
+        """Metrics of the last iteration, one row per seed."""
+        self._started, self._iterations, self._forecast_said = time.perf_counter(), 0, False
+        self._counted_from = self._after_first = (done, self._started)
 
     def advance(self, done: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Take the rows of an iteration, one per seed."""
-        self.done = done
+        self.done, self.rows, self._iterations = done, rows, self._iterations + 1
+        if self._iterations == 1:
+            self._after_first = (done, time.perf_counter())
+        elif self._iterations == 2:  # the first one may still have compiled something
+            self._counted_from = self._after_first
         self.numbers |= _headline_numbers(rows)
 
     @property
     def rate(self) -> float:
-        """Environment steps per second, over all seeds, since this process started."""
-        seconds = max(time.perf_counter() - self._started, 1e-9)
-        return self.seeds * (self.done - self._first) / seconds
+        """Environment steps per second, over all seeds, of this process; compiling is left out."""
+        first, started = self._counted_from
+        return self.seeds * (self.done - first) / max(time.perf_counter() - started, 1e-9)
+
+    def forecast(self) -> str:
+        """Once, after some seconds, how long a long training will take; else nothing."""
+        elapsed = time.perf_counter() - self._started
+        if self._forecast_said or elapsed < FORECAST_AFTER:
+            return ""
+        self._forecast_said = True
+        if elapsed + self.left < LONG_TRAINING:
+            return ""
+        return (
+            f"training will take about {duration_text(elapsed + self.left)} "
+            f"({count_text(self.total)} steps of {self.seeds} seed{'s' * (self.seeds > 1)}, "
+            f"{count_text(self.rate)} steps/s); Ctrl-C saves it, and `fp3o resume` continues"
+        )
 
     @property
     def left(self) -> float:
@@ -193,13 +219,15 @@ def _status_panel(status: TrainingStatus) -> Panel:
 
 
 def make_display(style: DisplayStyle = "auto") -> Display:
-    """The display of a style; `auto` is live on a terminal and plain elsewhere."""
+    """The display of a style; `auto`: live on a terminal, in place in a notebook, else plain."""
     console = Console(stderr=False)
     if style == "auto":
         style = "live" if console.is_terminal else "plain"
+        style = "notebook" if in_notebook() else style
     styles = {
         "live": lambda: LiveDisplay(console),
         "plain": lambda: PlainDisplay(console),
+        "notebook": notebook_display,
         "quiet": QuietDisplay,
     }
     if style not in styles:

@@ -15,6 +15,7 @@ from typing import Any
 from fp3o.algorithms.schedules import stage_facts
 from fp3o.algorithms.table import FIELDS, parse_algorithm
 from fp3o.options import parse_options, write_options
+from fp3o.reports.data.measures import metrics_record
 from fp3o.sharing.schemes import SHARINGS
 from fp3o.spec import FORMAT
 
@@ -35,6 +36,7 @@ def provenance_record(settings: Mapping[str, Any], agents: int) -> dict[str, Any
         "algorithm": _algorithm_record(settings, agents),
         "sharing_title": _sharing_title(settings["sharing"]),
         "agents": agents,
+        **({"metrics": metrics} if (metrics := metrics_record()) else {}),
         "versions": package_versions(),
         "commit": source_commit(),
         "device": device_name(),

@@ -7,10 +7,13 @@ from fp3o.learning.setup import Setup
 from fp3o.runs.checkpoint import TrainCheckpoint, to_arrays
 from fp3o.runs.checkpoint_files import LENGTH, Checkpoint, settings_digest
 from fp3o.runs.directory import RunDirectory
+from fp3o.runs.loggers import Loggers
 from fp3o.runs.metrics_log import MetricsLog, Row
 from fp3o.runs.provenance import provenance_record
 from fp3o.runs.results import write_policies
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.seed_axis import by_seed
+from fp3o.runs.training_videos import TrainingVideos
 from fp3o.spec import FORMAT
 
 
@@ -21,6 +24,11 @@ class NoRecorder:
     """The run directory, for messages."""
     has_results = False
     """Whether the final evaluation is stored."""
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, Any]]:
+        """The saved policies from which agents start, as recorded when the run was created."""
+        return ()
 
     def newest(self) -> Checkpoint | None:
         """The newest intact checkpoint; None if there is none."""
@@ -42,8 +50,13 @@ class NoRecorder:
     def write_time(self, step: int, seconds: float) -> None:
         """Record the seconds since the process started."""
 
-    def save_checkpoint(self, iteration: int, checkpoint: TrainCheckpoint) -> None:
-        """Write a checkpoint."""
+    def save_video(self, step: int, actor: Any) -> None:
+        """Render the policy of the first seed; `actor` has the parameters of all seeds."""
+
+    def save_checkpoint(
+        self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]
+    ) -> None:
+        """Write a checkpoint, with the hyperparameters that were changed."""
 
     def save_policies(self, step: int, checkpoint: TrainCheckpoint) -> None:
         """Write the current policies."""
@@ -54,6 +67,9 @@ class NoRecorder:
     def note_resumption(self, step: int) -> None:
         """Record in config.json the machine, versions and length with which the run continues."""
 
+    def shorten(self, steps: int) -> None:
+        """Record in config.json that training was stopped after these steps, as its length."""
+
     def close(self) -> None:
         """Close the loggers."""
 
@@ -61,18 +77,22 @@ class NoRecorder:
 class RunRecorder(NoRecorder):
     """Writes the files of a run into its directory, which must be locked."""
 
-    def __init__(
-        self, config: RunConfig, directory: RunDirectory, setup: Setup, loggers: Sequence[str]
-    ):
+    def __init__(self, config: RunConfig, directory: RunDirectory, setup: Setup, loggers: Loggers):
         self.config, self.directory, self.path = config, directory, str(directory.path)
         self._setup = setup
         self._settings = settings_digest(directory.read_settings())
         self._log = MetricsLog(directory, loggers)
+        self._videos = TrainingVideos(directory, setup)
 
     @property
     def has_results(self) -> bool:
         """Whether the final evaluation is stored."""
         return (self.directory.path / "results.json").exists()
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, Any]]:
+        """The saved policies from which agents start, as recorded when the run was created."""
+        return self.directory.read_json("config.json").get("sources", ())
 
     def newest(self) -> Checkpoint | None:
         """The newest intact checkpoint; None if there is none."""
@@ -99,10 +119,18 @@ class RunRecorder(NoRecorder):
         """Record the seconds since the process started."""
         self.directory.append("timing.jsonl", [{"step": step, "seconds": seconds}])
 
-    def save_checkpoint(self, iteration: int, checkpoint: TrainCheckpoint) -> None:
-        """Write a checkpoint."""
+    def save_video(self, step: int, actor: Any) -> None:
+        """Render the policy of the first seed; `actor` has the parameters of all seeds."""
+        first = [by_seed(x, self.config.seeds)[0] for x in actor]
+        if path := self._videos.save(step, tuple(first)):
+            self._log.video(path, self.config.seed, step)
+
+    def save_checkpoint(
+        self, iteration: int, checkpoint: TrainCheckpoint, changes: Mapping[str, Any]
+    ) -> None:
+        """Write a checkpoint, with the hyperparameters that were changed."""
         arrays, log = to_arrays(checkpoint), self._log
-        stored = Checkpoint(iteration, log.cursor, arrays, self._settings, log.digest)
+        stored = Checkpoint(iteration, log.cursor, arrays, self._settings, log.digest, changes)
         self.directory.save(stored, self.config.keep_checkpoints)
 
     def save_policies(self, step: int, checkpoint: TrainCheckpoint) -> None:
@@ -122,9 +150,17 @@ class RunRecorder(NoRecorder):
         now = provenance_record(self.config.settings, record["agents"])
         here = {name: now[name] for name in ("versions", "commit", "device", "created")}
         resumed = [*record.get("resumed", []), {"step": step, **here}]
+        self._write_length({**record, "resumed": resumed}, now["settings"][LENGTH])
+
+    def shorten(self, steps: int) -> None:
+        """Record in config.json that training was stopped after these steps, as its length."""
+        record = self.directory.read_json("config.json")
+        stopped = {"step": steps, "planned": record["settings"][LENGTH]}
+        self._write_length({**record, "stopped": stopped}, steps)
+
+    def _write_length(self, record: Mapping[str, Any], steps: int) -> None:
         # Only the length changes: the checkpoints were written with the other settings as they are.
-        settings = {**record["settings"], LENGTH: now["settings"][LENGTH]}
-        content = {**record, "settings": settings, "resumed": resumed}
+        content = {**record, "settings": {**record["settings"], LENGTH: steps}}
         self.directory.write_json("config.json", content)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """A training run on disk: settings, metrics, results, policies, evaluation, videos, report."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -9,30 +9,24 @@ from typing import Any
 from fp3o.errors import escaped
 from fp3o.policy import Policy
 from fp3o.reports import report
-from fp3o.reports.data.record import RunRecord
 from fp3o.runs.evaluation import evaluate
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import LoadedRun, load_policy
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.runs.video import render
 
 
 @dataclass(frozen=True)
-class Run(RunRecord):
+class Run(LoadedRun):
     """A training run on disk: its settings, metrics, results and policies.
 
     Example:
         run = fp3o.Run.load("runs/my-run")
         run.series("episode_return").value    # (seeds, t)
         policy = run.policy("best")
+
+    A run can be given wherever its path can: `fp3o.evaluate(run)`, `fp3o.report([run, other])`.
     """
-
-    trust: bool = False
-    """Whether code that the run names may be imported; true for runs that this process started."""
-
-    @classmethod
-    def load(cls, path: str | Path, trust: bool = False) -> "Run":
-        """Read a run directory, finished or not; a custom task or network in it needs `trust`."""
-        return replace(cls.read(path), trust=trust)
 
     @cached_property
     def config(self) -> RunConfig:
@@ -40,23 +34,21 @@ class Run(RunRecord):
         require_trust_in_settings(self.settings, self.trust, self.path / "config.json")
         return RunConfig().with_settings(self.settings)
 
-    def policy(self, which: str = "best", seed: int | None = None) -> Policy:
+    def policy(self, which: str = "best", policy_seed: int | None = None) -> Policy:
         """A trained policy; without a seed, the one with the highest evaluated return."""
-        return Policy.load(self.path, which=which, seed=seed, trust=self.trust)
+        return load_policy(self, which, policy_seed)
 
-    def evaluate(self, episodes: int = 1000, **options: Any) -> dict[str, Any]:
+    def evaluate(self, episodes: int | None = None, **options: Any) -> dict[str, Any]:
         """Evaluate the policies of all seeds; options as in `fp3o.evaluate`."""
-        return evaluate(self.path, episodes, **{"trust": self.trust, **options})
+        return evaluate(self, episodes, **options)
 
-    def render(
-        self, out: str | Path, which: str = "best", seed: int | None = None, **options: Any
-    ) -> Path:
+    def render(self, out: str | Path, **options: Any) -> Path:
         """Render episodes of a policy as GIF or MP4; options as in `fp3o.render`."""
-        return render(self.policy(which, seed), out, **options)
+        return render(self, out, **options)
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write the report of the run; by default `report.html` in its directory."""
-        return report([self.path], out or self.path / "report.html")
+        return report(self, out)
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name} {value}" for name, value in self._facts().items())

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fp3o.algorithms.table import algorithm_name
@@ -17,9 +18,11 @@ from fp3o.envs.task import Task
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.check_config import check_config, check_numbers
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.options import check_seeds, show, to_type
 from fp3o.runs.limits import RunCounts, check_limits
-from fp3o.runs.settings import coerce, setting_types
+from fp3o.runs.settings import coerce, read_settings, setting_types
+from fp3o.runs.trust import require_trust_in_settings
 from fp3o.sharing.auto import NUM_ENVS, auto_sharing
 from fp3o.sharing.schemes import AUTO, resolve_groups
 
@@ -41,15 +44,30 @@ class RunConfig:
     eval_every: int = 25
     """Iterations between evaluations; 0: none during training."""
     eval_episodes: int = 100
-    """Episodes per evaluation during training."""
+    """Episodes per evaluation during training; 0: as many as the measured speed allows."""
     final_episodes: int = 1000
-    """Episodes of the final evaluation, for the last and the best policy of every seed."""
+    """Episodes of the final evaluation, for the last and the best policy of every seed; 0: as many
+    as the measured speed allows."""
     log_every: int = 1
     """Iterations between rows of metrics.jsonl."""
+    video_every: int = 0
+    """Steps between videos of the first seed's policy, for the loggers; 0: none."""
     save_every: float = 60.0
     """Seconds between checkpoints; 0: after every iteration."""
     keep_checkpoints: int = 3
     """Number of checkpoints to keep."""
+    start_from: str | None = None
+    """Policy folder or run directory whose policy the agents start from; of a run, the best one of
+    all seeds. None: random weights."""
+    start_agents: str | None = None
+    """Agent of that policy from which each agent starts, by index or name, as in 0,0,1; by default,
+    the one of the same name or index."""
+    start_critic: bool = False
+    """Also start from the critic and the value normaliser in the run's newest checkpoint, with the
+    last policy in place of the best one."""
+    frozen: tuple[str, ...] = ()
+    """Agents that play with the policy of another folder or run and are never updated, as in
+    1,2=runs/partner; 1=runs/partner:agents=0 names the agent of that policy."""
     learner: Config = field(default_factory=Config)
     """Settings of the learner: a new value compiles a new program."""
 
@@ -82,6 +100,7 @@ class RunConfig:
             for item in dataclasses.fields(part)
             if item.name in SETTING_TYPES
         }
+        values |= {k: x.text for k, x in values.items() if isinstance(x, ValueSchedule)}
         values["algorithm"] = algorithm_name(self.learner.row)
         values["variant"] = self.variant or self.task_info.variants[0]
         return json.loads(json.dumps(values, default=float))
@@ -98,7 +117,12 @@ class RunConfig:
             elif given is not None:
                 groups = resolve_groups(given, task.spec(self.variant))
                 config = config.with_settings({name: groups})
-        return config.check()
+        if not config.starts:
+            return config.check()
+        from fp3o.runs.start import check_start
+        from fp3o.runs.start_settings import resolve_start
+
+        return check_start(resolve_start(config).check())
 
     def check(self) -> "RunConfig":
         """Reject settings that cannot work, before anything is compiled or written."""
@@ -122,6 +146,11 @@ class RunConfig:
         return get_task(self.task)
 
     @property
+    def starts(self) -> bool:
+        """Whether some agents start from a saved policy."""
+        return bool(self.start_from or self.start_agents or self.start_critic or self.frozen)
+
+    @property
     def steps_per_iteration(self) -> int:
         """Environment steps per seed in one iteration."""
         return self.learner.num_envs * self.learner.rollout
@@ -130,6 +159,16 @@ class RunConfig:
     def iterations(self) -> int:
         """Number of iterations of the whole run."""
         return -(-self.steps // self.steps_per_iteration)
+
+    @property
+    def title(self) -> str:
+        """Task, algorithm and sharing in one line."""
+        return f"{self.task} · {self.settings['algorithm']} · {self.learner.sharing}"
+
+    @property
+    def total_steps(self) -> int:
+        """Environment steps per seed of the whole run: `steps`, rounded up to whole iterations."""
+        return self.iterations * self.steps_per_iteration
 
     @property
     def seed_numbers(self) -> range:
@@ -145,10 +184,33 @@ MINIMUM: Mapping[str, int] = {
     "seeds": 1,
     "seed": 0,
     "eval_every": 0,
-    "eval_episodes": 1,
-    "final_episodes": 1,
+    "eval_episodes": 0,
+    "final_episodes": 0,
     "log_every": 1,
+    "video_every": 0,
     "save_every": 0,
     "keep_checkpoints": 1,
 }
 """Smallest allowed value of each count."""
+
+
+def make_config(
+    task: str | None = None,
+    config: RunConfig | str | Path | None = None,
+    preset: str | None = None,
+    trust: bool = False,
+) -> RunConfig:
+    """The settings of a preset, changed by a file of settings; or a `RunConfig` as it is.
+
+    A file that names code to import needs `trust`.
+    """
+    if isinstance(config, RunConfig):
+        if preset is not None:
+            raise SettingError("give either a RunConfig or a preset, not both")
+        return config if task is None else config.with_settings({"task": task})
+    filed = read_settings(config) if config is not None else {}
+    if task is not None:
+        filed["task"] = task
+    require_trust_in_settings(filed, trust, str(config), named={"task": task})
+    base = RunConfig.from_preset(filed.get("task"), preset)
+    return base.with_settings({**filed, "task": base.task})

@@ -1,13 +1,41 @@
-"""Stop signals: Ctrl-C and termination end training after the current iteration."""
+"""Interruptions: Ctrl-C and termination end training after the current iteration.
+
+Python handles a signal between two instructions of the main thread, so a compilation or a long
+computation would delay the answer to Ctrl-C. A second thread answers where the main one does not.
+"""
 
 import contextlib
+import os
+import select
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+ANSWER_SECONDS = 1.5
+"""Time that the main thread has to handle an interruption before it is answered in its place."""
+
+END_SECONDS = 10.0
+"""Time that an interrupted command has to close its environments and files."""
+
+INTERRUPTED = 130
+"""Exit status of an interrupted command."""
+
+STOPPING = "stopping after this iteration ..."
+
 _COLLECTED: list[list[int]] = []
 """Signals received, one list per active context; the innermost last."""
+
+_HANDLED = [0.0]
+"""When the main thread has last handled an interruption."""
+
+_AT_ONCE = [0]
+"""Number of active contexts in which nothing is worth waiting for."""
+
+_SAID = [False]
+"""Whether the other thread has said that the command will stop."""
 
 
 @contextlib.contextmanager
@@ -19,10 +47,11 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
     received: list[int] = [*_COLLECTED[-1]] if _COLLECTED else []
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and received:
+        _HANDLED[0] = time.monotonic()
+        if number == signal.SIGINT and (received or _AT_ONCE[0]):
             raise KeyboardInterrupt
-        if not received:
-            say("stopping after this iteration ...")
+        if not received and not _SAID[0]:
+            say(STOPPING)
         for collected in _COLLECTED:
             collected.append(number)
 
@@ -37,3 +66,87 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
         _COLLECTED.pop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def stop_at_once() -> Iterator[None]:
+    """Let the first Ctrl-C stop at once again: while a program is compiled, nothing is lost."""
+    _AT_ONCE[0] += 1
+    try:
+        yield
+    finally:
+        _AT_ONCE[0] -= 1
+
+
+@contextlib.contextmanager
+def prompt_interrupts() -> Iterator[None]:
+    """Answer Ctrl-C within two seconds, also while the main thread computes without a pause.
+
+    Nothing that is saved is lost if the process ends: files are replaced as a whole.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # another handler, or the shell lets this process ignore Ctrl-C
+        return
+    _SAID[0] = False
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watcher = threading.Thread(target=_watch, args=(reader,), daemon=True)
+    watcher.start()
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(before)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _HANDLED[0] = time.monotonic()
+    raise KeyboardInterrupt
+
+
+def _watch(reader: int) -> None:
+    """Answer every interruption that the main thread does not, until the pipe is closed."""
+    interruptions, received = 0, 0.0
+    wait: float | None = None
+    while True:
+        ready, _, _ = select.select([reader], [], [], wait)
+        if not ready:
+            wait = _answer(interruptions, _HANDLED[0] >= received)
+            continue
+        numbers = os.read(reader, 64)
+        if not numbers:  # the command has ended
+            return
+        if signal.SIGINT in numbers:
+            # The main thread may have been first.
+            received, wait = time.monotonic() - ANSWER_SECONDS / 2, ANSWER_SECONDS
+            interruptions += 1
+
+
+def _answer(interruptions: int, handled: bool) -> float | None:
+    """Say or do what an interruption needs after a while; seconds until the next look."""
+    waits = bool(_COLLECTED) and not _AT_ONCE[0]
+    if handled and waits:
+        return None  # the main thread has said that it will stop
+    if not handled and waits and interruptions == 1:
+        _write(STOPPING)
+        _SAID[0] = True
+        return None
+    if handled and not _SAID[0]:
+        _write("interrupted: closing environments and files ...")
+        _SAID[0] = True
+        return END_SECONDS
+    _write("interrupted; what was saved is intact: `fp3o resume` continues a run")
+    os._exit(INTERRUPTED)
+
+
+def _write(text: str) -> None:
+    """A line on the terminal, whose cursor a progress bar may have hidden."""
+    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{cursor}{text}\n".encode())

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from fp3o.envs.vectorise import vectorise
 from fp3o.errors import SettingError, UserError, nearest
 from fp3o.options import check_seeds
 from fp3o.policy import Policy
+from fp3o.runs.source import PolicyChoice, PolicySource, load_policy
 from fp3o.runs.trust import trusted_task
 from fp3o.types import TimeStep
 
@@ -31,35 +32,42 @@ FINAL_FRAMES = 6
 
 
 def render(
-    policy: Policy,
+    source: PolicySource,
     out: str | Path,
     episodes: int = 3,
     seed: int = 0,
     fps: int | None = None,
     seconds: int | float = 10,
+    **choice: Unpack[PolicyChoice],
 ) -> Path:
     """Render episodes with the policy's most likely actions as a video.
 
-    The video has `fps` frames per second and at most `seconds` per episode; without `fps` it runs
-    in real time, where the task has a clock.
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        out: the video, a .gif or .mp4 file.
+        episodes: number of episodes.
+        seed: random seed of the episodes.
+        fps: frames per second; None: real time, where the task has a clock.
+        seconds: maximum length of the video per episode.
+        **choice: of a run, `which` of its policies, `best` (default) or `last`, and
+            `policy_seed`, the seed whose policy is rendered, by default the one with the best
+            evaluation. `trust=True` allows the policy to name a task or a network that has to be
+            imported.
     """
     path = Path(out)
     _check_options(path, episodes, fps, seconds)
     check_seeds(seed, episodes)
+    policy = load_policy(source, **choice)
     task, variant = trusted_task(policy.card, policy.trusted)
     if not (env := task.env(variant)).renderable:
         raise UserError(f"{env.spec.name} cannot be rendered")
     _require_writable(path)
-    batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
     pace = 1 / (env.step_seconds or 1 / DEFAULT_FPS)
     every = max(1, round(pace / MAX_FPS))
     speed = fps or max(1, round(pace / every))
-    recorder = EpisodeRecorder(policy, batch, every)
-    frames = [
-        frame
-        for episode in range(episodes)
-        for frame in itertools.islice(recorder.frames(episode, seed), int(seconds * speed))
-    ]
+    batch = vectorise(env.with_rendering() if isinstance(env, HostEnv) else env, 1)
+    videos = (EpisodeRecorder(policy, batch, every).frames(k, seed) for k in range(episodes))
+    frames = [x for frames in videos for x in itertools.islice(frames, int(seconds * speed))]
     with _writing(path):
         write_video(path, frames, speed)
     return path

@@ -19,7 +19,7 @@ class RunWatch:
 
     def __init__(self, path: Path, config: RunConfig, display: Display):
         self._path, self._display, self._seeds = path / "metrics.jsonl", display, config.seeds
-        self._total = config.iterations * config.steps_per_iteration
+        self._total = config.total_steps
         self._title = f"{config.task} · {config.settings['algorithm']} · {config.learner.sharing}"
         self._status: TrainingStatus | None = None
         self._next = 0.0

@@ -30,7 +30,7 @@ from fp3o.envs.api import VecEnv
 from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.errors import SettingError
 from fp3o.sharing.maps import Groups, components
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 MIN_SILHOUETTE = 0.5
@@ -101,11 +101,11 @@ def _compare(spec: EnvSpec, record: RandomPlay, envs: np.ndarray) -> Float[np.nd
 
 def _transitions(spec: EnvSpec, steps: TimeStep, actions: np.ndarray) -> Iterator[Transitions]:
     """Transitions of each agent at the steps at which it was alive."""
-    if isinstance(spec.actions, Discrete):
-        widths = enumerate(spec.actions.widths)
-        taken = np.concatenate([np.eye(width)[actions[..., d]] for d, width in widths], -1)
-    else:
-        taken = actions * spec.actions.mask
+    widths = spec.actions.widths
+    choices = actions[..., : len(widths)].astype(int)
+    one_hot = [np.eye(width)[choices[..., d]] for d, width in enumerate(widths)]
+    vector = actions[..., len(widths) :] * spec.actions.mask[:, sum(widths) :]
+    taken = np.concatenate([*one_hot, vector], -1)
     for i in range(spec.num_agents):
         alive = np.asarray(steps.alive)[:-1, :, i]
         before = np.asarray(steps.obs, np.float64)[:-1, :, i][alive]

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from fp3o.errors import SettingError
+from fp3o.spec import EnvSpec
 
 Groups = tuple[int, ...]
 """Agent -> group in one layer. Groups are numbered from 0 without gaps."""
 
 Sharing = tuple[Groups, ...]
-"""One map per layer, from the input to the output."""
+"""One map per layer, from the input to the output: convolutions come first."""
 
 
 def check_maps(
@@ -31,7 +32,8 @@ def _one_map_per_layer(
     if len(layers) != num_layers:
         raise SettingError(
             f"the sharing map has {len(layers)} layers, the network has {num_layers} "
-            "(hidden layers, then the recurrent layer if there is one, then the output)"
+            "(convolutions if there are any, hidden layers, the recurrent layer if there is one, "
+            "the output)"
         )
     return layers
 
@@ -51,6 +53,25 @@ def renumber(labels: Sequence[int]) -> Groups:
     """Number groups from 0 in order of appearance: (3, 1, 3) -> (0, 1, 0)."""
     order: dict[int, int] = {}
     return tuple(order.setdefault(label, len(order)) for label in labels)
+
+
+def split_off(sharing: Sharing, agents: Sequence[int]) -> Sharing:
+    """The same sharing, but each of these agents is alone in its group in every layer."""
+    if not agents:
+        return sharing
+    return tuple(
+        renumber([-1 - i if i in agents else group for i, group in enumerate(groups)])
+        for groups in sharing
+    )
+
+
+def obs_groups(spec: EnvSpec, alone: Sequence[int] = ()) -> Groups:
+    """Agent -> agents of the same type whose observations have the same length.
+
+    Each of those in `alone` is in a separate group.
+    """
+    labels = [*zip(spec.agent_types, spec.agent_obs_sizes, strict=True)]
+    return split_off((renumber([labels.index(label) for label in labels]),), alone)[0]
 
 
 def components(sharing: Sequence[Groups]) -> Groups:

@@ -62,9 +62,10 @@ def magnitudes(
     values after the last step of the rollout.
     """
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    inputs = swap(setup.inputs(trajectory.final_critic_input[-1], "critic"))
+    critic = setup.critic(learner.critic)
+    inputs = swap(setup.inputs(trajectory.final_critic_input[-1], "critic", critic.obs_norm))
     start = jnp.zeros(inputs.shape[:2], bool)
-    output, _ = setup.critic(learner.critic)(inputs, swap(critic_hidden), start)
+    output, _ = critic(inputs, swap(critic_hidden), start)
     value = learner.value_norm.denormalise(output[..., 0], setup.critic_of_agent)
     found = {**learner._asdict(), **numbers, "value": value, "reward": trajectory.reward}
     return maxima(jnp.stack([largest(found[name]) for name in {**CHECKED, **DATA}]))

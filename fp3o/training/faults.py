@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int
 from fp3o.errors import EnvError, NonFiniteError
 from fp3o.learning.collectives import gather, num_shares, share_index
 from fp3o.networks.backend import materialised
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import LARGEST_NUMBER, TimeStep, Trajectory
 
 NUMBERS = ("reward", "observation", "critic input", "final critic input")
@@ -31,7 +31,7 @@ def first_fault(trajectory: Trajectory, spec: EnvSpec) -> Int[Array, " 4"]:
     if isinstance(trajectory.final_critic_input, (jnp.ndarray, np.ndarray)):
         checked.append(trajectory.final_critic_input)
     faults = {kind: bad_numbers(x) for kind, x in enumerate(checked)}
-    if isinstance(spec.actions, Discrete):
+    if spec.actions.widths:
         faults[NO_CHOICE] = no_choice(spec, trajectory.action_mask, trajectory.alive)
     return _first_of_shares(_first([*faults], [*faults.values()]), trajectory.alive.shape[1])
 
@@ -70,7 +70,7 @@ def _step_faults(spec: EnvSpec, before: TimeStep, reward: Any, running: Any) -> 
     """Faults by kind, each `(*s, e, n)`."""
     axes = running.ndim + 1
     faults = {0: bad_numbers(reward, axes), 1: bad_numbers(before.obs, axes)}
-    if isinstance(spec.actions, Discrete):
+    if spec.actions.widths:
         faults[NO_CHOICE] = no_choice(spec, before.action_mask, before.alive)
     return {kind: flags & running[..., None] for kind, flags in faults.items()}
 
@@ -86,7 +86,7 @@ def no_choice(spec: EnvSpec, action_mask: Any, alive: Any) -> Any:
     Dead agents may have none: they are excluded from ratios and losses.
     """
     available, missing, start = action_mask & spec.actions.mask, ~alive & alive, 0
-    for width in spec.actions.widths:  # pyright: ignore[reportAttributeAccessIssue]
+    for width in spec.actions.widths:
         missing = missing | ~available[..., start : start + width].any(-1)
         start += width
     return missing & alive

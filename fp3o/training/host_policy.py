@@ -17,7 +17,6 @@ from jaxtyping import Array
 from fp3o.learning.setup import Setup
 from fp3o.networks.backend import traced_for_cpu
 from fp3o.networks.network import MLPGRUNetwork
-from fp3o.spec import Discrete
 from fp3o.training.numpy_decisions import Decide, HostDecision, NumPyDecisions
 from fp3o.training.rollout import ActorInputs, sample_noise
 
@@ -34,7 +33,7 @@ class HostPolicy:
     def __init__(self, setup: Setup, num_seeds: int | None):
         self.setup, self.num_seeds = setup, num_seeds
         self._recurrent = bool(setup.config.gru_size)
-        self._discrete = isinstance(setup.spec.actions, Discrete)
+        self._has_choices = bool(setup.spec.actions.widths)
         over_seeds = jax.vmap if num_seeds else lambda function, *_: function
         self._structure: Any = None
         self._fold = jax.jit(over_seeds(self._folded))
@@ -84,12 +83,13 @@ class HostPolicy:
         rows = (self.num_seeds or 1) * num_envs * self.setup.spec.num_agents
         small = rows * max(weights) <= NUMPY_PRODUCTS
         single = self.setup.config.precision == "float32"
-        return small and single and self.setup.network is MLPGRUNetwork
+        plain = self.setup.network is MLPGRUNetwork and not spec.trunk.conv.layers
+        return small and single and plain
 
     def _choose(self, folded: tuple[Array, ...], inputs: ActorInputs, noise: Any) -> HostDecision:
         passed = (
             inputs.obs,
-            inputs.action_mask if self._discrete else None,
+            inputs.action_mask if self._has_choices else None,
             inputs.episode_start if self._recurrent else None,
             inputs.hidden_state if self._recurrent else None,
         )
@@ -105,17 +105,22 @@ class HostPolicy:
         leaves, self._structure = jax.tree.flatten(self.setup.actor(params).folded())
         return tuple(leaves)
 
-    def _numpy_arrays(self, folded: tuple[Array, ...]) -> tuple[tuple[Any, ...], Any]:
-        """Weights and biases of the layers, and standard deviations `(1, g, a)` or None."""
+    def _numpy_arrays(self, folded: tuple[Array, ...]) -> tuple[tuple[Any, ...], Any, Any]:
+        """Weights and biases of the layers, and standard deviations `(1, g, a)` or None.
+
+        And mean and factor `(1, n, f)` of the running normaliser, or None.
+        """
         actor = jax.tree.unflatten(self._structure, folded)
         network, gru = actor.network, actor.network.gru
         layers = [(layer.weight, layer.bias) for layer in (*network.hidden, network.output)]
         if gru is not None:
             inner = gru.of(gru.weight, None), gru.of(gru.bias, None)
             layers[-1:-1] = [(gru.input.weight, gru.input.bias), inner]
-        mask = jnp.asarray(self.setup.spec.actions.mask)[:, None]
-        std = None if self._discrete else actor.distribution(1.0 * mask, mask).std.swapaxes(0, 1)
-        return tuple(layers), std
+        std = None if actor.actions.integers else actor.std().swapaxes(0, 1)
+        norm, moments = actor.obs_norm, None
+        if norm is not None:
+            moments = norm.of(norm.mean, None)[None], norm.of(norm.scale, None)[None]
+        return tuple(layers), std, moments
 
     def _decide(
         self, folded: tuple[Array, ...], passed: tuple[Array, Any, Any, Any], noise: Any
@@ -130,7 +135,8 @@ class HostPolicy:
         before = jnp.zeros((*shape, 0)) if hidden_state is None else swap(hidden_state)
         actor = jax.tree.unflatten(self._structure, folded)
         with traced_for_cpu():  # kernels for GPUs do not compile for a CPU
-            output, after = actor.network(swap(self.setup.inputs(obs)), before, starts)
+            features = self.setup.inputs(obs, "actor", actor.obs_norm)
+            output, after = actor.network(swap(features), before, starts)
         policy = actor.distribution(output, available)
         action = policy.mode() if noise is None else policy.sample(swap(noise))
         outputs = swap(action), swap(output)

@@ -13,7 +13,6 @@ from jaxtyping import Array
 
 from fp3o.envs.api import VecEnv
 from fp3o.learning.setup import Setup
-from fp3o.spec import Discrete
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.faults import refuse_host_step
 from fp3o.training.host_policy import HostPolicy
@@ -42,9 +41,8 @@ class HostRollout:
     def __init__(self, setup: Setup, num_seeds: int | None):
         self.setup, self.policy = setup, HostPolicy(setup, num_seeds)
         actions = setup.spec.actions
-        discrete = isinstance(actions, Discrete)
-        self._action_size = len(actions.widths) if discrete else actions.mask.shape[1]
-        self._action_type = jnp.zeros(0, int if discrete else float).dtype
+        self._action_size = actions.action_size
+        self._action_type = jnp.zeros(0, int if actions.integers else float).dtype
         self._split = jax.jit(jax.vmap(jax.random.split) if num_seeds else jax.random.split)
 
     def collect(

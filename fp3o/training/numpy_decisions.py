@@ -12,8 +12,7 @@ import numpy as np
 from fp3o.learning.setup import Setup
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.layers import EPSILON
-from fp3o.networks.numpy_network import BufferedNetwork
-from fp3o.spec import Discrete
+from fp3o.networks.numpy_network import OBS_LIMIT, BufferedNetwork
 from fp3o.training.rollout import ActorInputs
 
 
@@ -49,36 +48,53 @@ class NumPyDecisions:
         self._flat = self._features.reshape(math.prod(self._rows), size)
         self._recurrent, self._mask = bool(config.gru_size), spec.actions.mask
         self._padded = not self._mask.all()
-        widths = spec.actions.widths if isinstance(spec.actions, Discrete) else ()
-        self._edges = [*pairwise(accumulate(widths, initial=0))]
-        self._std, self._choice_type = None, jnp.zeros(0, int).dtype
+        self._edges = [*pairwise(accumulate(spec.actions.widths, initial=0))]
+        self._num_choices = sum(spec.actions.widths)
+        self._std = self._moments = None
+        self._choice_type = jnp.zeros(0, int).dtype
 
-    def load(self, layers: tuple[Any, ...], std: Any) -> None:
-        """Set the parameters."""
-        layers, self._std = jax.tree.map(np.asarray, (layers, std))
+    def load(self, layers: tuple[Any, ...], std: Any, moments: Any) -> None:
+        """Set the parameters, and mean and factor of the running normaliser if there is one."""
+        layers, self._std, self._moments = jax.tree.map(np.asarray, (layers, std, moments))
         self._network.load(layers)
 
     @np.errstate(invalid="ignore", over="ignore")  # such inputs are refused after the rollout
     def __call__(self, inputs: ActorInputs, noise: np.ndarray | None) -> HostDecision:
         """Select the actions of all agents."""
         self._obs[...] = inputs.obs
+        if self._moments is not None:
+            mean, scale = self._moments
+            self._obs -= mean
+            self._obs *= scale
+            np.clip(self._obs, -OBS_LIMIT, OBS_LIMIT, out=self._obs)
         before: Any = inputs.hidden_state
         if self._recurrent and inputs.episode_start.any():
             before = np.where(inputs.episode_start[..., None, None], before.dtype.type(0), before)
         rows = len(self._flat)
         output, after = self._network(self._flat, before.reshape(rows, before.shape[-1]))
         output = output.reshape(*self._rows, output.shape[-1])
-        choose = self._categorical if self._edges else self._gaussian
-        return HostDecision(choose(output, inputs, noise), output, after.reshape(before.shape))
+        action = self._choose(output, inputs.action_mask, noise)
+        return HostDecision(action, output, after.reshape(before.shape))
 
-    def _gaussian(self, mean: np.ndarray, _: ActorInputs, noise: np.ndarray | None) -> np.ndarray:
+    def _choose(self, output: np.ndarray, action_mask: Any, noise: np.ndarray | None) -> np.ndarray:
+        if not self._edges:
+            return self._gaussian(output, noise)
+        choices = self._categorical(output, action_mask, noise)
+        if self._std is None:
+            return choices
+        rest = slice(self._num_choices, None)
+        vector = self._gaussian(output[..., rest], None if noise is None else noise[..., rest])
+        return np.concatenate([choices.astype(vector.dtype), vector], axis=-1)
+
+    def _gaussian(self, mean: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
         action = mean.copy() if noise is None else mean + noise * self._std
-        return np.where(self._mask, action, mean.dtype.type(0)) if self._padded else action
+        exists = self._mask[:, self._num_choices :]
+        return np.where(exists, action, mean.dtype.type(0)) if self._padded else action
 
     def _categorical(
-        self, logits: np.ndarray, inputs: ActorInputs, noise: np.ndarray | None
+        self, logits: np.ndarray, action_mask: Any, noise: np.ndarray | None
     ) -> np.ndarray:
-        logits = np.where(inputs.action_mask & self._mask, logits, logits.dtype.type(MASKED_LOGIT))
+        logits = np.where(action_mask & self._mask, logits, logits.dtype.type(MASKED_LOGIT))
         action = np.empty((*self._rows, len(self._edges)), self._choice_type)
         for d, (start, stop) in enumerate(self._edges):
             part = logits[..., start:stop]

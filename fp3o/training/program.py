@@ -15,6 +15,7 @@ from fp3o.envs.vectorise import SeedBatchedEnv
 from fp3o.errors import SettingError
 from fp3o.learning.batch import make_batch
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.obs_moments import update_obs_norms
 from fp3o.learning.setup import Learner, Setup
 from fp3o.learning.stage_data import Metrics
 from fp3o.learning.update import policy_iteration
@@ -66,6 +67,8 @@ def update_learner(
         setup, hparams, learner, trajectory, rollout.critic_hidden
     )
     learner, update_metrics = policy_iteration(setup, hparams, learner, data, key)
+    if setup.config.obs_norm:
+        learner = update_obs_norms(setup, learner, trajectory)
     numbers = {"advantage": data.batch.advantage, "target": data.batch.target}
     numbers["log_prob"] = update_metrics.pop("largest_log_ratio")
     metrics = (
@@ -122,9 +125,9 @@ class Program:
         self._evaluator = Evaluator(self._host, self.grid, num_seeds, self._compiled)
         self._seed = 0  # for messages
 
-    def hyperparameters(self) -> Hyperparameters:
-        """The configured hyperparameters, for every seed."""
-        hparams = self.setup.config.hyperparameters.as_arrays()
+    def hyperparameters(self, given: Hyperparameters | None = None) -> Hyperparameters:
+        """Hyperparameters for every seed: the given ones, or the configured ones at the start."""
+        hparams = (given or self.setup.config.hyperparameters).as_arrays()
         if self.num_seeds:
             hparams = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_seeds,)), hparams)
         return self.grid.put(hparams, BY_SEED) if self.grid else hparams

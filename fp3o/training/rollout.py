@@ -13,8 +13,7 @@ from fp3o.learning.critic_input import critic_input
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import Actor
-from fp3o.networks.distributions import Categorical, Gaussian, num_outputs
-from fp3o.spec import Discrete
+from fp3o.networks.distributions import action_noise
 from fp3o.training.episodes import EpisodeStats, EvalEpisodes, count_step
 from fp3o.training.faults import step_fault
 from fp3o.types import TimeStep, Trajectory
@@ -57,7 +56,7 @@ def empty_hidden_and_stats(setup: Setup, num_envs: int) -> tuple[Array, Array, E
     """Hidden states of actor and critic and episode statistics before the first step."""
     actor_hidden, critic_hidden = (
         jnp.zeros((num_envs, setup.spec.num_agents, trunk.gru_size))
-        for trunk in (setup.trunk, setup.critic_trunk)
+        for trunk in (setup.trunks["actor"], setup.trunks["critic"])
     )
     return actor_hidden, critic_hidden, EpisodeStats(jnp.zeros(num_envs), jnp.zeros(num_envs, int))
 
@@ -78,12 +77,10 @@ def sample_noise(
     setup: Setup, key: PRNGKeyArray, num_envs: int, blocks: int = 1
 ) -> Float[Array, "n e a"]:
     """Sample the noise of one decision of the team in every environment, block by block."""
-    actions = setup.spec.actions
-    distribution = Categorical if isinstance(actions, Discrete) else Gaussian
-    keys = block_keys(key, blocks)
-    shape = (setup.spec.num_agents, num_envs // len(keys), num_outputs(actions))
-    noise = jax.vmap(lambda key: distribution.noise(key, shape, float), out_axes=1)(keys)
-    return noise.reshape(shape[0], num_envs, shape[2])
+    actions, keys = setup.spec.actions, block_keys(key, blocks)
+    batch = setup.spec.num_agents, num_envs // len(keys)
+    noise = jax.vmap(lambda key: action_noise(actions, key, batch), out_axes=1)(keys)
+    return noise.reshape(batch[0], num_envs, actions.num_outputs)
 
 
 def choose_actions(
@@ -91,7 +88,7 @@ def choose_actions(
 ) -> Decision:
     """Actions of all agents from their observations; without noise, the most likely ones."""
     swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
-    features = swap(setup.inputs(inputs.obs))
+    features = swap(setup.inputs(inputs.obs, "actor", actor.obs_norm))
     action_mask = swap(inputs.action_mask & setup.spec.actions.mask)
     starts = jnp.broadcast_to(inputs.episode_start, features.shape[:2])
     policy, hidden_states = actor(features, action_mask, swap(inputs.hidden_state), starts)

@@ -80,10 +80,13 @@ def test_components_with_markup_are_listed(monkeypatch: pytest.MonkeyPatch) -> N
             name: {"agents": 1, "actions": "[/x]", "variants": [], "presets": [], "summary": name}
             for name in NAMES
         },
+        "algorithms": {},
+        "loggers": NAMES,
+        "families": dict(zip(NAMES, NAMES, strict=True)),
         "sharings": dict(zip(NAMES, NAMES, strict=True)),
         "experiments": dict(zip(NAMES, NAMES, strict=True)),
     }
-    monkeypatch.setattr(listing, "listing", lambda: data)
+    monkeypatch.setattr(listing, "listing", lambda pattern: data)
     console = Console(file=io.StringIO(), width=200)
     for table in listing.listing_tables():
         console.print(table)

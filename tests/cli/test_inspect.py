@@ -35,6 +35,7 @@ def test_the_doctor_checks_every_extra() -> None:
     extras = {extra for extra, _ in diagnosis.OPTIONAL_PACKAGES.values()}
     assert extras == {
         "wandb", "mlflow", "mpe2", "mjx", "pettingzoo", "jaxmarl", "jumanji", "ray",
+        "onnx", "minari",
     }  # fmt: skip
 
 

@@ -10,10 +10,11 @@ from finished_cells import PAPER_TABLES
 from fp3o.errors import SettingError
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework import paper_results
-from fp3o.experiments.framework.grid import SCALES
+from fp3o.experiments.framework.grid import SCALES, Cell
 from fp3o.experiments.framework.options import ExperimentOptions
 from fp3o.experiments.framework.scales import cell_config
 from fp3o.experiments.framework.session import experiment_cells, run_experiment
+from fp3o.runs.run_config import RunConfig
 
 CUSTOM = """
 from fp3o.experiments.framework.grid import Experiment
@@ -117,6 +118,54 @@ def test_custom_experiments_are_named_by_import_path(
     assert find_experiment(options.name).title == "Mine"
     with pytest.raises(SettingError, match="is not an Experiment"):
         find_experiment("my_experiments:make_cells")
+
+
+WRONG = """
+from dataclasses import replace
+from my_experiments import EXPERIMENT
+
+def fails(argument):
+    raise KeyError("oops")
+
+TWICE = replace(EXPERIMENT, cells=lambda scale: [*EXPERIMENT.cells(scale)] * 2)
+EMPTY = replace(EXPERIMENT, cells=lambda scale: [])
+NO_CELLS = replace(EXPERIMENT, cells=lambda scale: ["smoke"])
+FAILS = replace(EXPERIMENT, cells=fails)
+SUMMARY_FAILS = replace(EXPERIMENT, summarise=fails)
+NO_SUMMARY = replace(EXPERIMENT, summarise=lambda results: None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("TWICE", "two cells of wrong_experiments:TWICE have the label 'simple_spread-full-mappo'"),
+        ("EMPTY", "has no cells at this scale"),
+        ("NO_CELLS", "a cell of wrong_experiments:NO_CELLS is no Cell but a str"),
+        ("FAILS", r"cells of wrong_experiments:FAILS cannot be made: KeyError: 'oops' .*line 6"),
+        ("SUMMARY_FAILS", r"which are kept \(repeat it with --show\): KeyError: 'oops'"),
+        ("NO_SUMMARY", "which are kept .*: summarise returned a NoneType"),
+        ("SUMARY_FAILS", "did you mean 'SUMMARY_FAILS'"),
+    ],
+)
+def test_custom_experiments_that_are_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    """What is wrong, in one line; results that were computed are kept."""
+    (tmp_path / "my_experiments.py").write_text(CUSTOM)
+    (tmp_path / "wrong_experiments.py").write_text(WRONG)
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("my_experiments", "wrong_experiments"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(SettingError, match=message):
+        found = find_experiment(f"wrong_experiments:{name}")
+        assert [*found.cells("smoke")]
+        found.summarise([])
+
+
+def test_folders_of_custom_tasks_have_safe_names() -> None:
+    cell = Cell("python:my_module:Env", "my_module:pairs", "A: b", RunConfig())
+    assert cell.label == "python_my_module_Env-my_module_pairs-a_b"
 
 
 def test_options_are_checked() -> None:

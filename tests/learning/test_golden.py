@@ -78,6 +78,7 @@ OPEN, SHUT = [True, True], [True, False]
 VARIANTS = [
     variant("mappo", "partial", "box", head_lr_factor=3.0),
     variant("fp3o", "custom", "box", std_param="exp", gate=OPEN),
+    variant("fp3o", "partial", "mixed", std_param="exp"),
     variant("mappo", "islands", mask_value_loss=True, advantage_norm="team", minibatches=1),
     variant("coppo", "custom", surrogate="joint", advantage_norm="none", value_clip=None),
     variant("happo", "full", "multi", rounds=2),

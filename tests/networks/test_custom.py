@@ -79,7 +79,7 @@ def test_a_custom_network_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     obs = np.random.default_rng(0).normal(size=(6, 3, 18)).astype(np.float32)
     actions, hidden_state = policy.act(obs)
     assert actions.shape == (6, 3, 1) and hidden_state.shape == (6, 3, 0)
-    assert np.array_equal(policy.agent(1).act(obs[:, 1])[0], actions[:, 1])
+    assert np.array_equal(policy.agent(1).act(obs[:, 1])[0], actions[:, 1, 0])
     assert fp3o.render(policy, tmp_path / "video.gif", episodes=1, seconds=1).exists()
 
     alone = policy.save(tmp_path / "alone")

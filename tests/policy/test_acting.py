@@ -25,9 +25,17 @@ from fp3o.errors import NonFiniteError
 from fp3o.networks.actor import STD_PARAM_INIT
 from fp3o.networks.distributions import MASKED_LOGIT
 from fp3o.networks.mlp import ACTIVATIONS
-from fp3o.policy import Choices, Normal, Policy, network, team
+from fp3o.policy import Choices, ChoicesAndVector, Normal, Policy, network, team
+from fp3o.policy.actions import mask_indices, own_action
 from fp3o.policy.export import read_actor
 from fp3o.policy.read_card import ACTIVATION_NAMES, STD_PARAM_NAMES
+
+KINDS = {"discrete": Choices, "box": Normal, "mixed": ChoicesAndVector}
+
+
+def arrays(given: Choices | Normal | ChoicesAndVector) -> list[np.ndarray]:
+    """The arrays of a distribution."""
+    return jax.tree.leaves(given)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -51,10 +59,10 @@ def test_acts_like_the_jax_policy(
         choice, wanted = reference(rows, step, jnp.asarray(past))
         given, after = loaded.distribution(hidden_state=hidden_state, **step)
         unmasked, _ = loaded.distribution(step["obs"])
-        assert [part.shape for part in unmasked] == [part.shape for part in given]
+        assert [part.shape for part in arrays(unmasked)] == [part.shape for part in arrays(given)]
         actions, hidden_state = loaded.act(hidden_state=hidden_state, **step)
-        assert isinstance(given, Choices if space == "discrete" else Normal)
-        for one, other in zip(given, wanted, strict=True):
+        assert isinstance(given, KINDS[space])
+        for one, other in zip(arrays(given), wanted, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
         np.testing.assert_allclose(actions, choice.action, atol=1e-5)
         np.testing.assert_allclose(hidden_state, choice.hidden_state, atol=1e-5)
@@ -64,18 +72,21 @@ def test_acts_like_the_jax_policy(
     assert not gru_size or np.abs(hidden_state).max() > 0.1
 
 
-@pytest.mark.parametrize(("sharing", "space"), [("custom", "discrete"), ("partial", "box")])
+@pytest.mark.parametrize(
+    ("sharing", "space"), [("custom", "discrete"), ("partial", "box"), ("custom", "mixed")]
+)
 def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
     """Single agents, observations without padding and all batch shapes give the same actions."""
     loaded = saved_policy(sharing, 4, space, tmp_path / "policy")
     actions_space = loaded.card.spec.actions
     step = observe(np.random.default_rng(4), actions_space.mask.shape[1])
     obs, action_mask = step["obs"], step["action_mask"]
+    action_mask[..., sum(actions_space.widths) or 3 :] = True  # masks of agents are of choices
     _, hidden_state = loaded.act(obs)
     wanted, after = loaded.act(obs, hidden_state, action_mask, episode_start=step["episode_start"])
     own_obs = [obs[:, i, :size] for i, size in enumerate(OBS_SIZES)]
-    own_masks = [action_mask[:, i][:, actions_space.mask[i]] for i in range(4)]
-    for form in (list, tuple, lambda x: dict(enumerate(x))):
+    own_masks = [action_mask[:, i][:, mask_indices(actions_space, i)] for i in range(4)]
+    for form in (list, tuple):
         apart, _ = loaded.act(
             form(own_obs), hidden_state, form(own_masks), episode_start=step["episode_start"]
         )
@@ -91,8 +102,10 @@ def test_one_agent_alone(sharing: str, space: str, tmp_path: Path) -> None:
         alone, own_after = agent.act(
             own_obs[i], hidden_state[:, i], own_masks[i], episode_start=step["episode_start"]
         )
-        own = slice(actions_space.sizes[i] if space == "box" else None)
-        np.testing.assert_allclose(alone, wanted[:, i, own], atol=1e-6)
+        for one, other in zip(
+            arrays(alone), arrays(own_action(actions_space, i, wanted[:, i])), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-6)
         np.testing.assert_allclose(own_after, after[:, i], atol=1e-6)
         assert agent.act(own_obs[i][0])[1].shape == agent.initial_hidden_state().shape == (4,)
         # Only what the agent uses: one group of every layer.
@@ -117,11 +130,14 @@ def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
         )
         given, _ = loaded.distribution(obs[0], action_mask=action_mask[0])
         actions, _ = loaded.act(obs, action_mask=action_mask, deterministic=False, random=random)
-        if isinstance(given, Normal):
-            np.testing.assert_allclose(actions.mean(0), given.mean, atol=5 * 0.5 / many**0.5)
-            np.testing.assert_allclose(actions.std(0), given.std, atol=0.01)
-            continue
-        for d in range(2):
+        if isinstance(given, ChoicesAndVector):
+            (given, vector), actions, taken = given, *np.split(actions, [2], axis=-1)
+        else:
+            vector, taken = given, actions
+        if isinstance(vector, Normal):
+            np.testing.assert_allclose(taken.mean(0), vector.mean, atol=5 * 0.5 / many**0.5)
+            np.testing.assert_allclose(taken.std(0), vector.std, atol=0.01)
+        for d in range(2) if isinstance(given, Choices) else ():
             p = given.probabilities[:, 4 * d : 4 * d + 4]
             frequency = (actions[:, :, d, None] == np.arange(4)).mean(0)
             assert (np.abs(frequency - p) <= 5 * np.sqrt(p * (1 - p) / many)).all()
@@ -159,8 +175,7 @@ def test_wrong_input(folder: Path) -> None:
     for arguments, message in [
         ({"obs": np.ones((2, 5, 4))}, r"\(2, 5, 4\): give \(\*batch, 4, 5\)"),
         ({"obs": [np.ones(5)] * 3}, "each of the 4 agents, got 3"),
-        ({"obs": {"a": 1, "b": 2, "c": 3, "d": 4}}, "each of the 4 agents"),
-        ({"obs": [np.ones(6)] * 4}, "at most 5 features"),
+        ({"obs": [np.ones(5)] * 4}, "'scout_1' has size 5 .*: expected size 3"),
         ({"obs": obs, "hidden_state": np.zeros((4, 4))}, r"hidden_state has shape \(4, 4\)"),
         ({"obs": obs, "action_mask": np.ones((2, 4, 3))}, r"expected \(2, 4, 8\)"),
         ({"obs": obs, "episode_start": True}, "episode_start has shape"),

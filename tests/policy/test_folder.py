@@ -92,13 +92,13 @@ def test_a_run_directory(tmp_path: Path) -> None:
             write_policy(tmp_path / f"run/policy/seed-{seed}/{which}", setup, rows, provenance)
     name = lambda *a, **k: Policy.load(*a, **k).card.provenance["name"]  # noqa: E731
     run = tmp_path / "run"
-    assert name(run) == "3 best" and name(str(run), seed=12) == "12 best"
+    assert name(run) == "3 best" and name(str(run), policy_seed=12) == "12 best"
     assert name(run, which="last") == "3 last" and name(run / "policy/seed-0/last") == "0 last"
     shutil.rmtree(run / "policy/seed-3")
     shutil.rmtree(run / "policy/seed-12/last")
     assert name(run, "last") == "0 last"
     for path, choice, message in [
-        (run, {"seed": 0}, "no seed-0/best: did you mean '.*Known: seed-0/last, seed-12/b"),
+        (run, {"policy_seed": 0}, "no seed-0/best: did you mean '.*Known: seed-0/last, seed-12/b"),
         (run, {"which": "lst"}, "did you mean 'last'"),
         (tmp_path / "rum", {}, "does not exist: did you mean 'run'"),
         (tmp_path / "x" / "y", {}, "does not exist"),

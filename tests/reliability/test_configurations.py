@@ -12,6 +12,7 @@ import json
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -38,6 +39,7 @@ from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SHARING_TYPES, setting_types
 from fp3o.runs.train import start_run
 from fp3o.runs.trainer import Trainer
+from fp3o.runs.turn import TrainingStep
 
 TASKS = (
     "probe/value", "probe/credit", "probe/roles", "probe/memory", "probe/unequal", "probe/target",
@@ -56,6 +58,7 @@ SMALL: dict[str, list[Any]] = {
     "schedule": [*SCHEDULES], "surrogate": [*SURROGATES], "blocks": [None, 1, 2, 3],
     "log_every": [1, 7], "eval_every": [0, 1, 2], "rounds": [1, 2], "critic_passes": [1, 2],
     "dependent_epochs": [None, 0, 1, 2], "inner_clip": [None, 0.0, 0.5],
+    "conv": [None, ()],
 }  # fmt: skip
 """Valid values where the type does not give them."""
 
@@ -64,7 +67,15 @@ ENDLESS = {"steps": [10**12]}
 
 NUMBERS = (0.0, 1.0, 0.5, 1e-3, 3e-39, 1e-60, 3e38, 1e39, 1e300, -0.1, float("nan"), float("inf"))
 INTEGERS = (-1, 0, 10**12, 2**31, 2**63, 10**400, -(2**63))
-OTHERS = (None, "x", "", "9" * 30, b"1", [], {}, [[1]], 1.5, True, (1, -1), object, np.int64(1))
+SCHEDULE_TEXTS = (
+    "0.5:1e-3", "1:-1", "0.1:x", ":", "cosine:start=0.2,end=0.1", "warmup:peak=0.1,fraction=0.5",
+    "piecewise:0=1e-3,0.5=3e-39", "linear:start=nan,end=1", "cosine:start=1", "cosin:end=1",
+    "9:1e999",
+)  # fmt: skip
+OTHERS = (
+    None, "x", "", "9" * 30, b"1", [], {}, [[1]], 1.5, True, (1, -1), object, np.int64(1),
+    *SCHEDULE_TEXTS,
+)  # fmt: skip
 
 SHARINGS = st.one_of(
     st.sampled_from(["full", "partial", "none", "by_type", "auto"]),
@@ -121,9 +132,9 @@ class Watched(Trainer):
 
     last: "Watched"
 
-    def run(self) -> bool:
+    def turns(self) -> Iterator[TrainingStep]:
         Watched.last = self
-        return super().run()
+        return super().turns()
 
 
 def check_run(path: Path, config: RunConfig) -> None:
@@ -142,15 +153,16 @@ def check_run(path: Path, config: RunConfig) -> None:
     spec, team = setup.spec, setup.spec.num_agents
     obs = np.random.default_rng(0).normal(size=(1, team, spec.obs_size)).astype(np.float32)
     mask = spec.actions.mask[None]
-    action, _ = Policy.load(path, which="last", seed=config.seed).act(obs, None, mask)
+    action, _ = Policy.load(path, which="last", policy_seed=config.seed).act(obs, None, mask)
     hidden = np.zeros((team, 1, config.learner.gru_size), np.float32)
     swap = lambda x: jnp.swapaxes(jnp.asarray(x), 0, 1)  # noqa: E731
 
     @jax.jit
     def log_probs(params: Any) -> tuple[Any, Any]:
         """Of the most likely action, and of the one that the saved policy takes."""
-        features, starts = swap(setup.inputs(jnp.asarray(obs))), jnp.ones((team, 1), bool)
-        policy, _ = setup.actor(params)(features, swap(mask), jnp.asarray(hidden), starts)
+        actor, starts = setup.actor(params), jnp.ones((team, 1), bool)
+        features = swap(setup.inputs(jnp.asarray(obs), "actor", actor.obs_norm))
+        policy, _ = actor(features, swap(mask), jnp.asarray(hidden), starts)
         return policy.log_prob(policy.mode()), policy.log_prob(swap(action))
 
     np.testing.assert_allclose(*log_probs(params), atol=1e-3)

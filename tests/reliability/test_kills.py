@@ -93,7 +93,7 @@ def test_two_writers_and_a_reader(tmp_path: Path) -> None:
         finish = time.monotonic() + 4
         steps: list[int] = []
         while time.monotonic() < finish:
-            policy = fp3o.Policy.load(out, which="last", seed=1)
+            policy = fp3o.Policy.load(out, which="last", policy_seed=1)
             steps.append(policy.card.provenance["step"])
             assert fp3o.Policy.load(out).card.spec.num_agents == 3
             assert fp3o.Run.load(out).step >= steps[-1]

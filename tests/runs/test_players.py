@@ -197,7 +197,7 @@ def test_objects_of_this_process_have_no_players(tmp_path: Path) -> None:
 
 def test_errors_pass_between_processes() -> None:
     """Errors of a user as they are, all others as text; settings with what to do about them."""
-    settings = PlayerSettings.of(RunConfig.from_preset("mamujoco/Hopper-3x1"))
+    settings = PlayerSettings.of(RunConfig.from_preset("mamujoco/Hopper-3x1", "paper"))
     wrong = settings._replace(run={**settings.run, "algorithm": "only_registered_here"})
     answer = PlayerService(wrong).start()
     assert isinstance(answer, SettingError)

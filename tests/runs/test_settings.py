@@ -183,14 +183,18 @@ def test_odd_settings_files(tmp_path: Path) -> None:
 
 
 def test_settings_files(tmp_path: Path) -> None:
-    """JSON, TOML and a run's `config.json`; any other file is rejected by name."""
+    """JSON, TOML, YAML and a run's `config.json`; any other file is rejected by name."""
     (tmp_path / "a.json").write_text('{"seeds": 3}')
     (tmp_path / "a.toml").write_text('seeds = 3\nsharing = "none"')
+    (tmp_path / "a.yaml").write_text("seeds: 3\nsharing: none")
+    (tmp_path / "a.yml").write_text("settings: {seeds: 3}")
     (tmp_path / "config.json").write_text('{"format": 1, "settings": {"seeds": 3}}')
     (tmp_path / "bad.json").write_text("seeds: 3")
     (tmp_path / "list.json").write_text("[3]")
-    for name in ("a.json", "a.toml", "config.json"):
+    for name in ("a.json", "a.toml", "a.yaml", "a.yml", "config.json"):
         assert read_settings(tmp_path / name)["seeds"] == 3
-    for name in ("bad.json", "list.json"):
+    (tmp_path / "bad.yaml").write_text("seeds: [3")
+    (tmp_path / "list.yaml").write_text("- seeds")
+    for name in ("bad.json", "list.json", "bad.yaml", "list.yaml"):
         with pytest.raises(ValueError, match=name):
             read_settings(tmp_path / name)

@@ -17,17 +17,20 @@ from doc_pages import Block, blocks, commands, page_id
 import fp3o
 from fp3o.bench import session as bench_session
 from fp3o.cli import main as cli
-from fp3o.envs.registry import get_task
+from fp3o.envs.registry import get_task, parse_task
 from fp3o.errors import MissingExtraError
 from fp3o.experiments import find_experiment
 from fp3o.experiments.framework import session
 from fp3o.experiments.sweep import launch
 from fp3o.experiments.sweep.folder import SweepFolder
 from fp3o.experiments.sweep.study import SweepStudy
+from fp3o.reports import read_runs
 from fp3o.runs import run as run_module
 from fp3o.runs import train as train_module
+from fp3o.runs.loggers import read_loggers
 from fp3o.runs.progress import make_display
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.source import PolicyChoice, load_policies, load_policy
 from fp3o.sharing.schemes import AUTO
 
 TASK = "mpe/simple_speaker_listener"
@@ -35,7 +38,7 @@ EXISTING = ("runs/my-run", "runs/a", "runs/b", "runs/c", "runs/cheetah", "runs/b
 """Runs (and a policy) that pages use without creating them."""
 EXPENSIVE = {
     "adapters", "custom-environments", "extending", "mpe", "README", "sharing", "smac", "tasks",
-    "toys", "training-loop",
+    "toys", "training-loop", "warm-start",
 }  # fmt: skip
 """Pages whose Python takes long: by default only their imports and definitions are executed."""
 
@@ -71,6 +74,12 @@ def baseline_rows(task: str, variant: str | None, episodes: int) -> dict[str, di
     return {"random": row} if info.baselines(info.env(variant)) else {}
 
 
+def _choice(options: dict[str, Any]) -> Any:
+    """The options that choose a policy of a run."""
+    names = PolicyChoice.__annotations__
+    return {name: value for name, value in options.items() if name in names}
+
+
 def train_small_run(folder: Path) -> None:
     """One small run, `run`, and one of its policies, `policy`, for all pages."""
     config = shrink(RunConfig.from_preset().with_settings({"seeds": 2, "algorithm": "mappo"}))
@@ -98,6 +107,8 @@ class World:
         self._resolve, self._start = RunConfig.resolve, train_module.start_run
         self._continue = train_module.continue_run
         patch.setenv("FP3O_DEBUG", "1")  # errors are raised, not printed
+        patch.setenv("MINARI_DATASETS_PATH", str(Path("datasets").absolute()))
+        fewer(patch, "fp3o.runs.recording.record", 2, "episodes", 2)
         patch.setattr(RunConfig, "resolve", lambda config: self.resolve(config))
         patch.setattr(train_module, "start_run", self.start_run)
         patch.setattr(train_module, "continue_run", self.continue_run)
@@ -159,7 +170,7 @@ class World:
             trains = self.complete or config.task != TASK
         if trains:
             return self._start(config, out, make_display("quiet"), ("none",), with_report=False)
-        train_module.check_loggers([name for name in loggers if name not in ("wandb", "mlflow")])
+        read_loggers(loggers)  # their packages may be missing here
         return fp3o.Run.load(self.copy(out if out is not None else train_module.free_path(config)))
 
     def continue_run(
@@ -204,9 +215,9 @@ class World:
         bench_session.check_bench_settings(settings)
         return []
 
-    def evaluate(self, path: Any, *_: Any, which: str = "last", **options: Any) -> dict[str, Any]:
+    def evaluate(self, source: Any, *_: Any, **options: Any) -> dict[str, Any]:
         """The policies must exist."""
-        fp3o.Policy.load(path, which=which, trust=options.get("trust", False))
+        assert load_policies(source, **_choice(options))
         row = baseline_rows(TASK, None, 4)["random"]
         rows = [{"name": "seed-0", **row}]
         return {
@@ -214,17 +225,17 @@ class World:
             "baselines": {"random": row},
         }  # fmt: skip
 
-    def render(self, policy: Any, out: Any, *_: Any, **options: Any) -> Path:
+    def render(self, source: Any, out: Any, *_: Any, **options: Any) -> Path:
         """An empty video; the policy must exist."""
-        assert isinstance(policy, fp3o.Policy)
+        assert load_policy(source, **_choice(options))
         assert Path(out).suffix in (".gif", ".mp4")
         Path(out).touch()
         return Path(out)
 
-    def report(self, paths: Any, out: Any, *rest: Any) -> Path:
+    def report(self, runs: Any, out: Any = None, *_: Any) -> Path:
         """Plotting takes seconds; the runs must exist."""
-        assert all(fp3o.Run.load(path) for path in paths)
-        return Path(out)
+        assert read_runs(runs)
+        return Path(out or "report.html")
 
     def check_env(self, env: Any, **options: Any) -> Any:
         """Stepping takes seconds; the task must exist."""
@@ -232,7 +243,7 @@ class World:
 
         if not isinstance(env, str):
             return EnvReport(env.spec, [])
-        return EnvReport(get_task(env.split(":")[0] if "/" in env else env).spec(), [])
+        return EnvReport(parse_task(env)[0].spec(), [])
 
     def run(self, block: Block) -> None:
         """Execute one block."""

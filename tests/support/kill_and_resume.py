@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from fp3o.runs.checkpoint_files import arrays_digest, read_checkpoint
 
 SETTINGS = shlex.split(
     "--algorithm fp3o --sharing partial --seeds 2 --num-envs 8 --rollout 6 "
-    "--sequence-length 3 --hidden 8 --gru-size 8 --eval-every 4 --eval-episodes 8 "
+    "--sequence-length 3 --hidden 8 --gru-size 8 --obs-norm --eval-every 4 --eval-episodes 8 "
     "--final-episodes 16 --save-every 0.05 "
     "--quiet --loggers none"
 )
@@ -30,8 +31,8 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "fp3o", *words]
 
 
-def begin(out: Path, task: str, steps: int) -> list[str]:
-    return command("train", task, "--steps", str(steps), "--out", str(out), *SETTINGS)
+def begin(out: Path, task: str, steps: int, options: Sequence[str] = ()) -> list[str]:
+    return command("train", task, "--steps", str(steps), "--out", str(out), *SETTINGS, *options)
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -40,11 +41,15 @@ def environment(cache: Path) -> dict[str, str]:
     return {**kept, "JAX_PLATFORMS": "cpu"}
 
 
-def whole(out: Path, task: str, steps: int, env: dict[str, str]) -> None:
-    subprocess.run(begin(out, task, steps), env=env, check=True)
+def whole(
+    out: Path, task: str, steps: int, env: dict[str, str], options: Sequence[str] = ()
+) -> None:
+    subprocess.run(begin(out, task, steps, options), env=env, check=True)
 
 
-def interrupted(out: Path, task: str, steps: int, kills: int, env: dict[str, str]) -> list[int]:
+def interrupted(
+    out: Path, task: str, steps: int, kills: int, env: dict[str, str], options: Sequence[str] = ()
+) -> list[int]:
     """Kill `kills` times at random times of training; the number of lines of each process."""
     left: list[int] = []
     metrics, rng = out / "metrics.jsonl", random.Random(0)
@@ -53,7 +58,7 @@ def interrupted(out: Path, task: str, steps: int, kills: int, env: dict[str, str
     for goal in goals:
         words = command("resume", str(out), *SETTINGS[-3:])
         started = (out / "config.json").exists()
-        process = subprocess.Popen(words if started else begin(out, task, steps), env=env)
+        process = subprocess.Popen(words if started else begin(out, task, steps, options), env=env)
         while lines() < goal and process.poll() is None:
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.05))

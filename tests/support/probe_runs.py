@@ -18,10 +18,12 @@ QUIET: dict[str, Any] = {"progress": "quiet", "loggers": ()}
 BUILT_IN = ("mamujoco", "matrix", "mpe", "probe", "smac")
 """Families whose environments are the same whenever they are made."""
 NOT_COMPILED = (
-    "steps", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every", "save_every",
-    "keep_checkpoints",
+    "steps", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every", "video_every",
+    "save_every", "keep_checkpoints", "start_from", "start_agents", "start_critic", "frozen",
+    "actor_lr", "critic_lr", "clip_range", "entropy_coef", "gamma", "gae_lambda", "max_grad_norm",
+    "huber_delta",
 )  # fmt: skip
-"""Settings of a run that are no part of its program."""
+"""Settings of a run that are no part of its program, or inputs of it."""
 
 
 def compiled_program(config: RunConfig, devices: Any = None, pool: Any = None) -> Program:

@@ -9,16 +9,22 @@ import numpy as np
 
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
-from fp3o.networks.distributions import Categorical
+from fp3o.networks.distributions import Categorical, Gaussian, MixedDistribution
 from fp3o.policy import Policy
 from fp3o.policy.export import write_policy
-from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.spec import Box, Discrete, EnvSpec, Mixed
 from fp3o.training.rollout import decide
 from fp3o.types import TimeStep
 
-SPACES = {"discrete": Discrete(((3, 2), (2, 4), (4, 1), (3, 2))), "box": Box((2, 1, 3, 2))}
+DISCRETE = Discrete(((3, 2), (2, 4), (4, 1), (3, 2)))
+SPACES = {
+    "discrete": DISCRETE,
+    "box": Box((2, 1, 3, 2)),
+    "mixed": Mixed(DISCRETE, Box((2, 0, 3, 1))),
+}
 OBS_SIZES = (5, 3, 4, 2)
 """Lengths of the agents' observations."""
+NAMES = ("scout_0", "scout_1", "tank_0", "tank_1")
 BATCH = 6
 
 
@@ -32,7 +38,11 @@ def make_actor(sharing: str, gru_size: int, space: str) -> tuple[Setup, Any]:
         std_param="exp" if gru_size else "sigmoid", agent_id=sharing != "none",
         layer_norm=sharing != "none",
     )  # fmt: skip
-    setup = Setup(EnvSpec("test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True), config)
+    spec = EnvSpec(
+        "test/team", SPACES[space], 5, 9, (0, 0, 1, 1), truncates=True, agents=NAMES,
+        obs_sizes=OBS_SIZES,
+    )  # fmt: skip
+    setup = Setup(spec, config)
     layout, random = setup.actor_layout, np.random.default_rng(7)
     widths = {
         groups: factors.size for groups, factors in zip(layout.maps, layout.lr_factors, strict=True)
@@ -52,7 +62,7 @@ def observe(random: np.random.Generator, num_outputs: int) -> dict[str, Any]:
     padding = np.arange(5) >= np.array(OBS_SIZES)[:, None]
     obs = random.normal(1.0, 2.0, size=(BATCH, 4, 5)) * ~padding
     action_mask = random.random((BATCH, 4, num_outputs)) < 0.7
-    action_mask[..., 0] = action_mask[..., num_outputs // 2] = True
+    action_mask[..., ::4] = True
     return {
         "obs": obs, "action_mask": action_mask, "episode_start": random.random(BATCH) < 0.3,
     }  # fmt: skip
@@ -73,7 +83,15 @@ def decide_with_engine(setup: Setup, rows: Any, step: dict[str, Any], hidden_sta
     start = jnp.broadcast_to(jnp.asarray(step["episode_start"])[:, None], (BATCH, 4))
     inputs = setup.inputs(obs)
     policy, _ = setup.actor(rows)(swap(inputs), swap(action_mask), swap(hidden_state), swap(start))
+    if isinstance(policy, MixedDistribution):
+        return choice, (*parts(policy.choices), *parts(policy.vector))
+    return choice, parts(policy)
+
+
+def parts(policy: Categorical | Gaussian) -> tuple[Any, ...]:
+    """Probabilities, or means and deviations, with the agent axis behind the batch."""
+    swap = lambda x: jnp.swapaxes(x, 0, 1)  # noqa: E731
     if isinstance(policy, Categorical):
-        return choice, (swap(jnp.exp(policy.log_p)),)
+        return (swap(jnp.exp(policy.log_p)),)
     std = jnp.broadcast_to(policy.std, policy.mean.shape)
-    return choice, tuple(swap(jnp.where(policy.action_mask, x, 0.0)) for x in (policy.mean, std))
+    return tuple(swap(jnp.where(policy.action_mask, x, 0.0)) for x in (policy.mean, std))

@@ -97,7 +97,9 @@ def policy_attempts(folder: Path, card: Card) -> Iterator[Attempt]:
     yield Attempt("fp3o.render", lambda t: fp3o.render(load(folder, trust=t), video))
     yield Attempt("act", lambda t: load(folder, trust=t).act(obs), bool(custom))
     yield Attempt("agent", lambda t: load(folder, trust=t).agent(0).act(obs[0]), bool(custom))
-    yield Attempt("repr", lambda t: repr(load(folder)), False)
+    file = folder.parent / "x.stablehlo"
+    yield Attempt("deploy", lambda t: load(folder, trust=t).export(file, "stablehlo"), bool(custom))
+    yield Attempt("repr", lambda t: (repr(load(folder)), str(load(folder))), False)
 
 
 def run_attempts(path: Path) -> Iterator[Attempt]:

@@ -10,7 +10,7 @@ import pytest
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 from fp3o.networks import gru, mlp
-from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.spec import Box, Discrete, EnvSpec, Mixed
 from fp3o.training import host_policy
 from fp3o.training.host_policy import HostPolicy
 from fp3o.training.rollout import ActorInputs, choose_actions, sample_noise
@@ -19,6 +19,7 @@ ACTIONS = {
     "box": Box((2, 1, 2)),
     "discrete": Discrete(((3,), (4,), (4,))),
     "two choices": Discrete(((3, 2), (4, 2), (4, 2))),
+    "mixed": Mixed(Discrete(((3, 2), (1, 1), (4, 2))), Box((2, 1, 0))),
 }
 AGENTS, ENVS, STEPS = 3, 4, 5
 
@@ -34,8 +35,8 @@ def random_inputs(setup: Setup, random: np.random.Generator, *lead: int) -> Acto
     mask = random.random((*lead, *setup.spec.actions.mask.shape)) < 0.7
     mask[..., 0] = True
     mask[..., 0, 1, :] = False
-    if isinstance(setup.spec.actions, Box):  # they have padding only
-        mask[...] = setup.spec.actions.mask
+    number = sum(setup.spec.actions.widths)  # vectors have padding only
+    mask[..., number:] = setup.spec.actions.mask[:, number:]
     arrays: Any = normal(6), mask, random.random(lead) < 0.5, normal(setup.config.gru_size)
     return ActorInputs(*arrays)
 
@@ -55,7 +56,8 @@ def perturbed(params: Any, random: np.random.Generator) -> Any:
         ("box", {"sharing": "none", "gru_size": 4, "sequence_length": 4, "std_param": "exp"}),
         ("discrete", {"sharing": "full", "gru_size": 4, "sequence_length": 4}),
         ("discrete", {"sharing": (0, 0, 1), "gru_size": 4, "sequence_length": 4}),
-        ("two choices", {"sharing": "none", "layer_norm": False}),
+        ("two choices", {"sharing": "none", "layer_norm": False, "obs_norm": True}),
+        ("mixed", {"sharing": "partial", "std_param": "exp"}),
     ],
 )
 def test_numpy_decides_like_the_compiled_policy(

@@ -93,6 +93,8 @@ class JaxMarl(AdaptedEnv):
             truncates=self.inspection.has_clock or hasattr(self.env, "episode_length"),
             reward_sum_over=len(self.agents) if self.reward == "sum" else 1,
             episode_metrics=self._reported_metrics,
+            agents=tuple(map(str, self.agents)),
+            obs_sizes=tuple(obs_sizes[agent] for agent in self.agents),
         )
 
     def reset(self, key: PRNGKeyArray) -> JaxMarlState:

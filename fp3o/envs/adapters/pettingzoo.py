@@ -1,18 +1,20 @@
-"""Any PettingZoo `ParallelEnv` as a task, in-process or in worker processes.
+"""Any PettingZoo environment as a task, in-process or in worker processes.
 
 | per agent    | supported spaces                                                                |
 |--------------|---------------------------------------------------------------------------------|
-| actions      | Discrete, MultiDiscrete, MultiBinary; or Box of real numbers                    |
-| observations | Box of any shape, MultiBinary: flattened; Discrete, MultiDiscrete: one-hot;     |
-|              | Dict of one of these under `observation`, and an `action_mask`                  |
+| actions      | Discrete, MultiDiscrete, MultiBinary: choices; Box of real numbers: a vector    |
+| observations | Box, MultiBinary: flattened; Discrete, MultiDiscrete: one-hot; arrays of bytes  |
+|              | with two or three axes: images                                                  |
 
-Agents may differ in their spaces, but actions are all discrete or all continuous. Shorter
-observations are padded with zeros. Action masks come from the observation or from the infos. The
-input of a centralised critic is `env.state()` where that works, else all observations. How agents
-leave and how episodes end: `pettingzoo_worker.ParallelEnvWorker`.
+Both may be nested in Dict and Tuple. The action mask is a key `action_mask` of the observation, or
+of the infos. Agents may differ in their spaces: shorter observations are padded with zeros, and a
+team with choices and vectors has mixed actions. The input of a centralised critic is `env.state()`
+where that works, else all observations. How agents leave and how episodes end:
+`pettingzoo_worker.ParallelEnvWorker`.
 """
 
 import contextlib
+import copy
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -20,9 +22,12 @@ from functools import cache, cached_property
 from typing import Any
 
 from fp3o.envs.adapters.pettingzoo_layout import Inspection, inspect_env
-from fp3o.envs.adapters.pettingzoo_worker import MakeParallelEnv, make_parallel_env
+from fp3o.envs.adapters.pettingzoo_make import make_parallel_env
+from fp3o.envs.adapters.pettingzoo_worker import MakeParallelEnv
 from fp3o.envs.adapters.variants import (
+    IMAGES,
     REWARDS,
+    STATES,
     VARIANT,
     read_variant,
     split_names,
@@ -35,7 +40,7 @@ from fp3o.envs.workers.pool import WorkerPool
 from fp3o.envs.workers.protocol import Timeouts, buffer_spec
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.errors import SettingError, nearest, printable
-from fp3o.imports import foreign_code
+from fp3o.imports import foreign_code, readable_name
 from fp3o.spec import EnvSpec
 
 FAMILY = "pettingzoo"
@@ -55,12 +60,19 @@ class PettingZooOptions:
     """Episodes are truncated after this many steps; by default as the environment declares."""
     episode_metrics: tuple[str, ...] = ()
     """Keys of the infos to report at the end of an episode, such as `won`."""
+    images: str = "uint8"
+    """Which arrays of observations are images: of bytes; `all`, also of real numbers; or `none`."""
+    state: str = "env"
+    """Input of a centralised critic: `env.state()` where that works, or all `observations`."""
     on_failure: str = "replace"
     """A worker that fails is replaced, or (`stop`) raises an error."""
     timeouts: Timeouts = Timeouts()  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        for name, allowed in (("reward", REWARDS), ("on_failure", ON_FAILURE)):
+        for name, allowed in (
+            ("reward", REWARDS), ("on_failure", ON_FAILURE), ("images", IMAGES),
+            ("state", STATES),
+        ):  # fmt: skip
             if (value := getattr(self, name)) not in allowed:
                 raise SettingError(f"unknown {name} {value!r}: {nearest(str(value), allowed)}")
         for name, least in (("workers", 0), ("max_episode_steps", 1)):
@@ -111,6 +123,7 @@ class PettingZoo(HostEnv):
     """
 
     renderable = True
+    batch_type = PooledVecEnv
 
     def __init__(
         self,
@@ -126,7 +139,7 @@ class PettingZoo(HostEnv):
         self.options, self.render_mode = PettingZooOptions(**options), render_mode
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, PettingZoo) and self._key == other._key
+        return type(other) is type(self) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash((self.make, self.options, self.render_mode))
@@ -156,8 +169,8 @@ class PettingZoo(HostEnv):
 
     def with_rendering(self) -> "PettingZoo":
         """The same task, made so that it can be rendered."""
-        env = PettingZoo(self.make, self.kwargs, render_mode="rgb_array")
-        env.options = replace(self.options, workers=0)
+        env = copy.copy(self)
+        env.render_mode, env.options = "rgb_array", replace(self.options, workers=0)
         return env
 
     def vectorise(self, num_envs: int) -> PooledVecEnv:
@@ -173,7 +186,7 @@ class PettingZoo(HostEnv):
             without_display()
             kwargs["render_mode"] = self.render_mode
         make = MakeParallelEnv(self.make, kwargs, layout)
-        return PooledVecEnv(spec, InProcessPool(make, buffer_spec(spec), num_envs))
+        return self.batch_type(spec, InProcessPool(make, buffer_spec(spec), num_envs))
 
     @cached_property
     def _inspection(self) -> Inspection:
@@ -197,7 +210,7 @@ class PettingZoo(HostEnv):
     def _source(self) -> str:
         if isinstance(self.make, str):
             return self.make
-        return getattr(self.make, "__qualname__", type(self.make).__name__)
+        return readable_name(self.make) or "lambda"
 
     def _picklable(self, make: MakeParallelEnv) -> MakeParallelEnv:
         """Check that worker processes can import the function that makes their environments."""

@@ -3,21 +3,16 @@
 Worker processes import this module. It needs NumPy, and what the environment itself imports.
 """
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fp3o import imports
-from fp3o.envs.adapters.codecs import MASK, DiscreteCodec, TeamLayout
+from fp3o.envs.adapters.codecs import MASK, TeamLayout
+from fp3o.envs.adapters.pettingzoo_make import make_parallel_env
 from fp3o.envs.workers.protocol import InvalidReplyError, StepReply, WorkerEnv
-from fp3o.errors import MissingExtraError, SettingError
-
-FACTORY = "parallel_env"
-"""Name of the function that makes the environment of a module, by PettingZoo's convention."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class MakeParallelEnv:
     kwargs: Mapping[str, Any]
     layout: TeamLayout
 
-    def __call__(self, seed: int) -> "ParallelEnvWorker":
+    def __call__(self, seed: Any) -> "ParallelEnvWorker":
         """A new environment; seeds are given with the episodes."""
         return ParallelEnvWorker(make_parallel_env(self.make, self.kwargs), self.layout)
 
@@ -58,8 +53,9 @@ class ParallelEnvWorker(WorkerEnv):
         self._zeros = [np.zeros(codec.size, np.float32) for codec in layout.obs_codecs]
         self._present: list[Any] = []
         self._time = 0
+        self._last_state: np.ndarray | None = None
 
-    def reset(self, seed: int, episode: int) -> StepReply:
+    def reset(self, seed: int | Sequence[int], episode: int) -> StepReply:
         """Start an episode: the same one for the same arguments, if the environment uses seeds."""
         self._time = 0
         result = _unpack(self._env.reset(seed=episode_seed(seed, episode)), 2, "reset")
@@ -71,8 +67,7 @@ class ParallelEnvWorker(WorkerEnv):
 
     def step(self, action: np.ndarray) -> StepReply:
         """Apply the team's actions `(n, d)`; those of absent agents are ignored."""
-        codecs, index = self._layout.action_codecs, self._index
-        actions = {a: codecs[index[a]].decode(action[index[a]]) for a in self._present}
+        actions = self._layout.decode(action, self._present)
         step = _Step(*_unpack(self._env.step(actions), 5, "step"))
         self._time += 1
         before, self._present = self._present, self._acting(step.terminated, step.truncated)
@@ -127,10 +122,10 @@ class ParallelEnvWorker(WorkerEnv):
     def _mask(self, agent: Any, obs: Mapping[Any, Any], infos: Mapping[Any, Any]) -> np.ndarray:
         """Available choices, by the mask beside the observation or else the one in the infos."""
         layout, i = self._layout, self._index[agent]
-        mask = obs[agent].get(MASK) if layout.obs_codecs[i].in_dict else None
+        mask = obs[agent].get(MASK) if layout.obs_codecs[i].has_mask else None
         mask = (infos.get(agent) or {}).get(MASK) if mask is None else mask
         codec, indices = layout.action_codecs[i], layout.mask_indices[i]
-        if mask is None or not isinstance(codec, DiscreteCodec):
+        if mask is None or not codec.sizes:
             return layout.mask[i]
         parts = mask if isinstance(mask, tuple) else (mask,)
         flat = np.concatenate([np.ravel(part) for part in parts]).astype(bool)
@@ -145,10 +140,23 @@ class ParallelEnvWorker(WorkerEnv):
 
     def _state(self, rows: list[np.ndarray]) -> np.ndarray:
         size = self._layout.state_size
-        state = np.asarray(self._env.state(), np.float32).ravel() if size else np.concatenate(rows)
+        state = self._env_state() if size else self._layout.team_state(rows)
         if size and state.size != size:
             raise InvalidReplyError(f"a state of {state.size} numbers, expected {size}")
+        self._last_state = state
         return np.repeat(state[None], len(rows), 0)
+
+    def _env_state(self) -> np.ndarray:
+        """The environment's state; the last one, if agents that have left are no longer in it."""
+        try:
+            return np.asarray(self._env.state(), np.float32).ravel()
+        except Exception as error:
+            if not self._present and self._last_state is not None:
+                return self._last_state
+            raise InvalidReplyError(
+                f"its state() fails: {imports.describe_error(error)}; with the option "
+                "state=observations the critic observes all observations instead"
+            ) from error
 
     def _reward(self, rewards: Mapping[Any, Any]) -> np.ndarray:
         """The reward of every agent; missing ones, as of absent agents, count as 0."""
@@ -165,31 +173,10 @@ class ParallelEnvWorker(WorkerEnv):
         return np.array(values, np.float32)
 
 
-def episode_seed(seed: int, episode: int) -> int:
+def episode_seed(seed: int | Sequence[int], episode: int) -> int:
     """The random seed of an episode."""
-    return int(np.random.SeedSequence([seed, episode]).generate_state(1)[0] >> 1)
-
-
-def make_parallel_env(make: str | Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """Make a new environment; an object that was returned before is rejected."""
-    env = (load_factory(make) if isinstance(make, str) else make)(**kwargs)
-    with contextlib.suppress(TypeError):  # an object without a __dict__
-        if vars(env).get("_fp3o_taken"):
-            raise SettingError("it returns the same environment twice; every call must make one")
-        vars(env)["_fp3o_taken"] = True
-    return env
-
-
-def load_factory(path: str) -> Callable[..., Any]:
-    """The function at `module:name`, or the `parallel_env` of a module."""
-    try:
-        loaded = imports.load(path)
-    except ValueError as error:
-        missing = getattr(error.__cause__, "name", None) or ""
-        if missing.partition(".")[0] == "pettingzoo":
-            raise MissingExtraError("pettingzoo", "pettingzoo") from error
-        raise
-    return imports.attribute(loaded, FACTORY) if isinstance(loaded, ModuleType) else loaded
+    numbers = [seed] if isinstance(seed, int) else [*seed]
+    return int(np.random.SeedSequence([*numbers, episode]).generate_state(1)[0] >> 1)
 
 
 def _unpack(result: Any, number: int, method: str) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 from fp3o.envs.adapters.variants import VARIANT, read_variant, write_variant
 from fp3o.envs.api import Env, HostEnv, Observation
 from fp3o.errors import SettingError
-from fp3o.imports import foreign_code, load
+from fp3o.imports import foreign_code, load, readable_name
 from fp3o.spec import EnvSpec
 
 FAMILY, OBJECTS = "python", "own"
@@ -86,12 +86,13 @@ def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:
 def env_of(source: Any) -> Env | HostEnv:
     """The environment that an object is or makes: one of fp3o's classes, or of PettingZoo's."""
     factory = _is_factory(source)
-    with foreign_code(f"{getattr(source, '__qualname__', 'the environment')} cannot be made"):
+    with foreign_code(f"{readable_name(source) or 'the environment'} cannot be made"):
         made = source() if factory else source
     if hasattr(made, "possible_agents"):
         from fp3o.envs.adapters.pettingzoo import PettingZoo
 
-        return PettingZoo(source if factory else _copies(made))
+        named = factory and readable_name(source)
+        return PettingZoo(source if named else _named(source if factory else _copies(made), made))
     env = _checked(made, type(made).__name__)
     return env if isinstance(env, HostEnv) else NamedEnv(env, f"{OBJECTS}/{type(made).__name__}")
 
@@ -119,5 +120,16 @@ def _copies(env: Any) -> Callable[..., Any]:
     def make(render_mode: str | None = None) -> Any:
         return copy.deepcopy(env)
 
-    make.__qualname__ = type(env).__name__
     return make
+
+
+def _named(make: Callable[..., Any], env: Any) -> Callable[..., Any]:
+    """The same function under the name of the environment that it makes."""
+
+    def named(**kwargs: Any) -> Any:
+        return make(**kwargs)
+
+    # PettingZoo's environments say their name; the class is often that of a wrapper.
+    title = (getattr(env, "metadata", None) or {}).get("name")
+    named.__qualname__ = title if isinstance(title, str) and title else type(env).__name__
+    return named

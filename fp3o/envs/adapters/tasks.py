@@ -5,13 +5,13 @@ from functools import cache, partial
 from importlib import import_module
 
 from fp3o.envs.api import Env, HostEnv
-from fp3o.envs.task import Family, Task
+from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 
 ADAPTERS: Mapping[str, str] = {
-    "pettingzoo": "a PettingZoo parallel environment, by import path",
+    "pettingzoo": "a PettingZoo environment, by import path or id",
     "jaxmarl": "a JaxMARL environment",
     "jumanji": "a multi-agent Jumanji environment",
-    "gymnasium": "a Gymnasium environment: a team of one",
+    "gymnasium": "a Gymnasium environment, by id: one agent, or a team",
     "python": "a custom environment, by import path",
 }
 """Family -> summary; the module of the same name makes its environments."""
@@ -19,10 +19,14 @@ ADAPTERS: Mapping[str, str] = {
 
 def _adapted(family: str, target: str) -> Task:
     """A task of another library; its options are those of the variant `default`."""
-    path = target.replace(":", ".")
+    # The colon in an id of Gymnasium separates the module that registers it.
+    path = target if family == "gymnasium" else target.replace(":", ".")
     build = partial(_make, family, path)
     # Each of the environments evaluated at once may be a process: keep them few.
-    return Task(f"{family}/{path}", ADAPTERS[family], build, max_parallel=32, takes_options=True)
+    return Task(
+        f"{family}/{path}", ADAPTERS[family], build, baselines=random_baseline,
+        presets=MEASURED_PRESETS, max_parallel=32, takes_options=True,
+    )  # fmt: skip
 
 
 @cache

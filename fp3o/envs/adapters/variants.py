@@ -16,6 +16,13 @@ REWARDS = ("mean", "sum", "own")
 """Values of the option `reward`: each agent's reward is the mean or the sum over the team, or its
 own."""
 
+STATES = ("env", "observations")
+"""Values of the option `state`."""
+
+IMAGES = ("uint8", "all", "none")
+"""Values of the option `images`: arrays of bytes are images; arrays of real numbers with three axes
+are images, too; nothing is."""
+
 DEFAULT_LIMIT = 1000
 """Maximum length of an episode where the environment declares none."""
 

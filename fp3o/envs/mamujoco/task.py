@@ -157,7 +157,7 @@ def _index_task(
         for i, columns in enumerate(observed)
     ]
     states = [[index[column] for column in state] + tail[i] for i in range(count)]
-    sizes = tuple(map(len, owned))
+    sizes, controls = tuple(map(len, owned)), _control_indices(owned, variant.routing)
     spec = EnvSpec(
         name=name,
         actions=Box(sizes),
@@ -165,11 +165,24 @@ def _index_task(
         state_size=len(states[0]),
         agent_types=_agent_types(list(zip(map(len, observed), sizes, strict=True))),
         truncates=True,
+        action_names=_joint_names(body.model, controls, sizes),
     )
     return BodyTask(
         spec, body, variant, owned, sources, tuple(sorted(needed)), np.array(obs),
-        np.array(states), _control_indices(owned, variant.routing),
+        np.array(states), controls,
     )  # fmt: skip
+
+
+def _joint_names(
+    model: mujoco.MjModel, controls: np.ndarray, sizes: tuple[int, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The joint that each dimension of each agent's action drives."""
+    joints = {
+        int(control): model.joint(model.actuator_trnid[actuator, 0]).name
+        for actuator, control in enumerate(controls)
+    }
+    width = max(sizes)
+    return tuple(tuple(joints[width * i + j] for j in range(size)) for i, size in enumerate(sizes))
 
 
 def _reading_index(

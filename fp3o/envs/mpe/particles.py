@@ -63,6 +63,10 @@ MPE2_RULES = ParticleRules(
 )  # fmt: skip
 
 
+MOVE_NAMES = ("right", "up", "left", "down")
+"""Forward along x and y, then backward."""
+
+
 class ParticleState(NamedTuple):
     """Positions and velocities, messages, landmarks, goals and the time."""
 
@@ -139,6 +143,10 @@ class ParticleEnv(Env):
     obs_sizes: ClassVar[tuple[int, ...]]
     """Length of each agent's observation, before padding."""
     agent_types: ClassVar[tuple[int, ...]]
+    agents: ClassVar[tuple[str, ...]] = ()
+    """Names of the agents, as in the original environments; empty: `agent_0` and so on."""
+    moving: ClassVar[tuple[bool, ...]]
+    """Whether each agent moves; the others only speak."""
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
@@ -163,7 +171,24 @@ class ParticleEnv(Env):
             max(self.obs_sizes), sum(self.obs_sizes), self.agent_types, self.rules.truncates,
             reward_sum_over=1 if self.rules.own else len(self.agent_types),
             adjacency=self.observed or complete_graph(len(self.agent_types)),
+            agents=self.agents, obs_sizes=self.obs_sizes, action_names=self._action_names,
         )  # fmt: skip
+
+    @property
+    def _action_names(self) -> tuple[tuple[str, ...], ...]:
+        """Moves, messages, or pairs of both, of every agent."""
+        directions = dict(zip((*self.rules.forward, *self.rules.backward), MOVE_NAMES, strict=True))
+        moves = ("stay", *(directions[move] for move in range(1, MOVES)))
+        rows = []
+        for sizes, moving in zip(self.choices, self.moving, strict=True):
+            messages = tuple(f"message {m}" for m in range(sizes[-1]))
+            if len(sizes) == 1:
+                rows.append(moves if moving else messages)
+            elif self.rules.joint:
+                rows.append(tuple(f"{move}, {message}" for message in messages for move in moves))
+            else:
+                rows.append(moves + messages)
+        return tuple(rows)
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:
         """Draw agents from [-1, 1]², landmarks and goals; agents are at rest and silent."""

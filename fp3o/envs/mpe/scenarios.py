@@ -51,6 +51,7 @@ class SimpleReference(ParticleEnv):
     rules_of: ClassVar = {"paper": PAPER_RULES, "mpe2": replace(MPE2_RULES, team=0.25)}
     choices = ((MOVES, 10),) * 2
     obs_sizes = (21, 21)
+    moving = (True, True)
     agent_types = (0, 0)
     has_goal = (True, True)
     radius = 0.05
@@ -94,6 +95,8 @@ class SimpleSpeakerListener(ParticleEnv):
     }
     choices = ((3,), (MOVES,))
     obs_sizes = (3, 11)
+    agents = ("speaker_0", "listener_0")  # as in the original environment
+    moving = (False, True)
     agent_types = (0, 1)
     has_goal = (False, True)
     observed = ((), (0,))
@@ -132,6 +135,7 @@ class SimpleSpread(ParticleEnv):
     rules_of: ClassVar = {"paper": replace(PAPER_RULES, squared=False), "mpe2": MPE2_RULES}
     choices = ((MOVES,),) * 3
     obs_sizes = (18,) * 3
+    moving = (True,) * 3
     agent_types = (0,) * 3
     has_goal = (False,) * 3
     radius = 0.15

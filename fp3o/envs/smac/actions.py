@@ -27,6 +27,13 @@ def num_actions(battle: Battle) -> int:
     return FIRST_ATTACK + (max(enemies, battle.num_allies) if _heals_allies(battle) else enemies)
 
 
+def smac_action_names(battle: Battle) -> tuple[str, ...]:
+    """The meanings of an agent's actions; healers of random teams target allies."""
+    verb = "target" if _heals_allies(battle) else "attack"
+    attacks = tuple(f"{verb} {k}" for k in range(num_actions(battle) - FIRST_ATTACK))
+    return ("no-op", "stop", "north", "south", "east", "west", *attacks)
+
+
 def ranges(battle: Battle) -> tuple[Any, Any]:
     """Distances within which agents observe units and may attack: equal for all, or `(a, 1)`."""
     if battle.map.teams is None:

@@ -9,7 +9,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from fp3o.envs.api import Env, Observation
-from fp3o.envs.smac.actions import FIRST_ATTACK, FIRST_MOVE, MOVE_DIRECTIONS
+from fp3o.envs.smac.actions import (
+    FIRST_ATTACK,
+    FIRST_MOVE,
+    MOVE_DIRECTIONS,
+    smac_action_names,
+)
 from fp3o.envs.smac.maps import SMAC, find_map, unit_names
 from fp3o.envs.smac.observations import ObservationBuilder
 from fp3o.envs.smac.rules import DEFAULT_RULES, Rules
@@ -101,7 +106,15 @@ class SmacEnv(Env):
             truncates=True,
             episode_metrics=EPISODE_METRICS,
             adjacency=self.observations.observed_allies,
+            agents=self.agent_names,
+            action_names=(smac_action_names(self.battle),) * self.battle.num_allies,
         )
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """The unit type and the index of every agent, `marine_0`."""
+        units = unit_names(self.battle.map.allies)
+        return tuple(f"{unit.lower()}_{i}" for i, unit in enumerate(units))
 
     @property
     def agent_types(self) -> tuple[int, ...]:

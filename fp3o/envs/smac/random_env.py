@@ -26,6 +26,11 @@ class RandomTeamsEnv(SmacEnv):
         return (0,) * self.battle.num_allies
 
     @property
+    def agent_names(self) -> tuple[str, ...]:
+        """None: their unit types change with the episode."""
+        return ()
+
+    @property
     def enemy_health(self) -> float:
         """Health and shields of all enemies on average, so that rewards have one scale."""
         stats, teams = self.battle.type_stats, self.battle.map.teams

@@ -99,18 +99,25 @@ _MANY_ENVS: Preset = {"num_envs": 256, "rollout": 50, "minibatches": 4, "eval_ev
 """For accelerators: short rollouts of many environments. Minibatches are as large as the paper's
 batches, and so are as many gradient steps per environment step."""
 
+_QUICK: Preset = {
+    "num_envs": 32, "rollout": 50, "minibatches": 1, "seeds": 1, "eval_every": 25,
+    "final_episodes": 100,
+}  # fmt: skip
+"""For minutes on two cores."""
+
 
 def smac_presets(name: str, agents: int | None = None) -> Mapping[str, Preset]:
-    """The presets of a map: those of the paper, and the same with many environments.
+    """The presets of a map: a quick one, those of the paper, and the same with many environments.
 
     Random teams, which are no map, say how many agents they have.
     """
     settings = {**_COMMON, "clip_range": 0.05 if name in _SMALL_CLIP_MAPS else 0.2}
     if name in _FEED_FORWARD_MAPS:
         settings |= {"gru_size": 0, "sequence_length": 1}
-    head_lr_factor = float(agents or num_agents(name))
-    sharings = {"full": {}, "partial": {"head_lr_factor": head_lr_factor}, "none": {}}
-    presets = {}
+    team = agents or num_agents(name)
+    sharings = {"full": {}, "partial": {"head_lr_factor": float(team)}, "none": {}}
+    # Large teams are slower.
+    presets = {"quick": {**settings, **_QUICK, "sharing": "full", "steps": 300_000 // team}}
     for preset, scale in (("paper", {}), ("many", _MANY_ENVS)):
         for millions, (sharing, extra) in zip(
             _MILLION_STEPS.get(name, (10, 10, 10)), sharings.items(), strict=True

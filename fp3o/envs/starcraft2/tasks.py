@@ -6,8 +6,13 @@ from fp3o.envs.api import HostEnv
 from fp3o.envs.smac.maps import LAYOUTS, MAPS, STARCRAFT2, map_summary
 from fp3o.envs.smac.random_teams import PUBLISHED_TEAMS, RandomTeams
 from fp3o.envs.smac.tasks import smac_presets
-from fp3o.envs.task import Family, Task
+from fp3o.envs.task import Family, Preset, Task
 from fp3o.errors import SettingError, nearest
+
+_EVALUATIONS: Preset = {"eval_episodes": 8, "final_episodes": 32}
+"""Games are slow, and each has a process."""
+
+_QUICK: Preset = {"num_envs": 8, "rollout": 200, "steps": 50_000}
 
 
 def _real(name: str) -> Task | None:
@@ -19,9 +24,9 @@ def _real(name: str) -> Task | None:
         raise SettingError(f"unknown task {task!r}: {nearest(task, known)}")
     summary = teams.summary if teams else map_summary(name)
     presets = {
-        kind: {**settings, "eval_episodes": 8, "final_episodes": 32}
+        kind: {**settings, **(_QUICK if kind == "quick" else {}), **_EVALUATIONS}
         for kind, settings in smac_presets(name, teams.num_allies if teams else None).items()
-        if kind.startswith("paper")
+        if not kind.startswith("many")
     }
     return Task(
         f"{STARCRAFT2}/{name}", f"StarCraft II: {summary}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from fp3o.envs.workers.shared_memory import ArraySpec, BufferSpec, Reply
 from fp3o.errors import UserError, printable
-from fp3o.spec import Discrete, EnvSpec
+from fp3o.spec import EnvSpec
 
 
 class WorkerPoolError(UserError, RuntimeError):
@@ -121,9 +121,8 @@ class EnvPool(ABC):
 def buffer_spec(spec: EnvSpec) -> BufferSpec:
     """Shapes and types of actions and replies."""
     n, choices = spec.actions.mask.shape
-    action = ArraySpec("action", (n, choices), np.float32)
-    if isinstance(spec.actions, Discrete):
-        action = ArraySpec("action", (n, len(spec.actions.widths)), np.int32)
+    kind = np.int32 if spec.actions.integers else np.float32
+    action = ArraySpec("action", (n, spec.actions.action_size), kind)
     shapes = {
         "obs": (n, spec.obs_size), "state": (n, spec.state_size), "action_mask": (n, choices),
         "alive": (n,), "reward": (n,), "terminated": (), "truncated": (),

@@ -18,7 +18,7 @@ from fp3o.envs.api import VecEnv
 from fp3o.envs.rendering import add_caption
 from fp3o.envs.workers.protocol import EnvPool, StepReply, stack_replies
 from fp3o.errors import NonFiniteError, UserError
-from fp3o.spec import Box, EnvSpec
+from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 
@@ -116,7 +116,7 @@ class PooledVecEnv(VecEnv):
 
     def _finite(self, action: np.ndarray) -> np.ndarray:
         """Check that actions are finite, so that no environment is blamed for their effects."""
-        if isinstance(self.spec.actions, Box) and not np.isfinite(action).all():
+        if not self.spec.actions.integers and not np.isfinite(action).all():
             env, agent, _ = np.argwhere(~np.isfinite(action))[0]
             raise NonFiniteError(
                 f"{self.spec.name}: the action of agent {agent} in environment {env} is "

@@ -15,6 +15,7 @@ from fp3o.envs.task import BaselineRole
 from fp3o.reports.data.measures import RETURN, WIN_RATE, Measure
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
+from fp3o.runs.directory_name import safe_name
 from fp3o.runs.run_config import RunConfig
 
 Scale = Literal["paper", "gpu", "laptop", "smoke"]
@@ -53,7 +54,7 @@ class Cell:
     def label(self) -> str:
         """Name of its directory."""
         parts = map(slug, (self.sharing, self.variant, self.detail))
-        return "-".join(filter(None, (self.task.split("/")[-1], *parts)))
+        return "-".join(filter(None, (safe_name(self.task.split("/")[-1]), *parts)))
 
 
 def slug(text: str) -> str:

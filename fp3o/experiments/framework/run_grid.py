@@ -16,7 +16,7 @@ from fp3o.runs.directory import RunDirectory, RunError
 from fp3o.runs.progress import Display
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
-from fp3o.runs.signals import stop_signals
+from fp3o.runs.signals import stop_at_once, stop_signals
 from fp3o.runs.train import continue_run, start_run
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.sharing.schemes import AUTO
@@ -26,7 +26,7 @@ FAILURES = "failures"
 
 LENGTH_SETTINGS = (
     "steps", "seeds", "seed", "eval_every", "eval_episodes", "final_episodes", "log_every",
-    "save_every", "keep_checkpoints",
+    "video_every", "save_every", "keep_checkpoints",
 )  # fmt: skip
 """Settings in which a finished cell may differ from the grid: it is shown with its own numbers."""
 
@@ -69,7 +69,7 @@ def _finished(run: Run | None) -> bool:
 def time_cell(config: RunConfig, path: Path, display: Display) -> bool:
     """Measure the duration of a few iterations."""
     path.mkdir(parents=True, exist_ok=True)
-    with display.waiting("compiling and timing"):
+    with display.waiting("compiling and timing"), stop_at_once():
         timing = time_iteration(config)
     RunDirectory(path).write_json("cell_timing.json", timing)
     return True

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fp3o.algorithms.table import ALGORITHMS
-from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Scale
+from fp3o.envs.registry import get_task
+from fp3o.experiments.framework.grid import Cell, Scale
 from fp3o.runs.run_config import RunConfig
 
 SMOKE: Mapping[str, Any] = {
@@ -45,11 +46,16 @@ SMOKE_ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
 def cell_config(
     task: str, sharing: str, scale: Scale, algorithm: str, **settings: Any
 ) -> RunConfig:
-    """The configuration of a task at a scale, with some settings changed."""
+    """The configuration of a task at a scale, with some settings changed.
+
+    A variant that sets the sharing itself may call it as it likes.
+    """
     family = task.split("/")[0]
     kind = "many" if family in ("smac", "smacv2") and scale != "paper" else "paper"
-    presets = RunConfig.from_preset(task).task_info.presets
-    preset = next((name for name in (f"{kind}-{sharing}", kind) if name in presets), None)
+    presets = get_task(task).presets
+    # Bodies that are not in the paper have `farama` in place of `paper`.
+    names = (f"{kind}-{sharing}", kind, "farama")
+    preset = next((name for name in names if name in presets), None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
         chosen |= GPU.get(family, {})
@@ -59,7 +65,7 @@ def cell_config(
         rollout = SMOKE_ROLLOUT.get(family, 4)
         chosen |= {**SMOKE, "rollout": rollout, "steps": 2 * SMOKE["num_envs"] * rollout}
     chosen |= {"algorithm": algorithm}
-    chosen |= {"sharing": sharing} if sharing in PAPER_SHARINGS else {}
+    chosen |= {"sharing": sharing}
     return RunConfig.from_preset(task, preset).with_settings(chosen | settings)
 
 

@@ -51,6 +51,7 @@ def run_experiment(options: ExperimentOptions) -> int:
         display.say(f"failed   {failure.label}: {reason_text(failure.error)}")
     display.say(f"report   {page}")
     display.say(f"tables   {folder / 'results.md'}, {folder / 'tables.tex'}")
+    display.say(f"data     {folder / SUMMARY_FILE}, {folder / 'marl_eval.json'}")
     return 1 if report.failures else 0
 
 

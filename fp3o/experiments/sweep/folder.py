@@ -29,6 +29,7 @@ from fp3o.runs.atomic import RunError, write_atomically
 from fp3o.runs.checkpoint_files import Checkpoint, checkpoint_paths, newest_intact, write_checkpoint
 from fp3o.runs.directory import RunDirectory
 from fp3o.runs.provenance import provenance_record
+from fp3o.runs.start import source_records
 
 SWEEP_FILE, TRIALS_FILE, BEST_FILE = "sweep.json", "trials.jsonl", "best.json"
 
@@ -75,7 +76,8 @@ class SweepFolder:
             if not self.exists():
                 agents = settings.base.task_info.spec(settings.base.variant).num_agents
                 provenance = provenance_record(settings.base.settings, agents)
-                self._files.write_json(SWEEP_FILE, {**provenance, **settings.record})
+                sources = source_records(settings.base)
+                self._files.write_json(SWEEP_FILE, {**provenance, **sources, **settings.record})
             elif (record := self.read())["options"] != settings.record["options"]:
                 self._files.write_json(SWEEP_FILE, {**record, **settings.record})
             yield

@@ -26,6 +26,7 @@ from fp3o.runs.evaluation import (
 )
 from fp3o.runs.programs import make_training_envs
 from fp3o.runs.run_config import RunConfig
+from fp3o.runs.start import SavedStart, read_start
 from fp3o.training.divergence import refuse_divergence
 from fp3o.training.episodes import EvalEpisodes
 from fp3o.training.faults import refuse_fault
@@ -114,8 +115,8 @@ class Lanes:
 
     def iterate(self) -> dict[int, str]:
         """One iteration of all trials; those that diverged, with the reason."""
-        hparams = self._stacked_hparams()
-        self.state, metrics = self.program.iterate_unchecked(self.state, hparams)
+        hparams = self._current_hparams()
+        self.state, metrics = self.program.iterate_unchecked(self.state, self._stacked(hparams))
         self.iterations += 1
         for index in self.busy:
             self.slots[index].iteration += 1
@@ -125,9 +126,7 @@ class Lanes:
             for row, seed in zip(self._rows([index]), self._seeds, strict=True):
                 try:
                     refuse_fault(checks[0][row], self.program.setup.spec.name, seed)
-                    refuse_divergence(
-                        checks[1][row], self._hparams[index], self.program.setup, seed
-                    )
+                    refuse_divergence(checks[1][row], hparams[index], self.program.setup, seed)
                 except NonFiniteError as error:
                     failed.setdefault(index, str(error))
         return failed
@@ -188,21 +187,38 @@ class Lanes:
 
     @cached_property
     def _fresh(self) -> TrainState:
-        return self.program.init(self._seeds)
+        return self._started(self.program.init(self._seeds))
 
     @cached_property
     def _fresh_learner(self) -> Any:
         learners = [self.program.setup.init(seed) for seed in self._seeds]
-        return jax.tree.map(lambda *x: jnp.stack(x), *learners)
+        fresh = jax.tree.map(lambda *x: jnp.stack(x), *learners)
+        return self._start.learners(fresh) if self._start else fresh
+
+    @cached_property
+    def _start(self) -> SavedStart | None:
+        """The saved policies from which every trial starts; None: there are none."""
+        return read_start(self.config) if self.config.starts else None
+
+    def _started(self, state: TrainState) -> TrainState:
+        if self._start is None:
+            return state
+        return state._replace(learner=self._start.learners(state.learner))
 
     def _initial_state(self) -> TrainState:
         size = len(self.slots)
         if self.program.on_host:
-            return self.program.init([*self._seeds] * size)
+            return self._started(self.program.init([*self._seeds] * size))
         return jax.tree.map(lambda x: jnp.concatenate([x] * size), self._fresh)
 
-    def _stacked_hparams(self) -> Hyperparameters:
-        lanes = [scalars for scalars in self._hparams for _ in self._seeds]
+    def _current_hparams(self) -> list[Hyperparameters]:
+        """Hyperparameters of every slot, those of schedules by the progress of its trial."""
+        total = self.config.iterations
+        pairs = zip(self._hparams, self.slots, strict=True)
+        return [hparams.at(slot.iteration / total) for hparams, slot in pairs]
+
+    def _stacked(self, hparams: Sequence[Hyperparameters]) -> Hyperparameters:
+        lanes = [scalars for scalars in hparams for _ in self._seeds]
         return jax.tree.map(lambda *x: jnp.asarray(x, float), *lanes)
 
     @cached_property

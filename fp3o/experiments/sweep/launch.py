@@ -19,9 +19,8 @@ from fp3o.experiments.sweep.study import JOURNAL, check_packages
 from fp3o.options import to_type
 from fp3o.runs.atomic import RunError
 from fp3o.runs.progress import Display, DisplayStyle, make_display
-from fp3o.runs.run_config import RunConfig
+from fp3o.runs.run_config import RunConfig, make_config
 from fp3o.runs.settings import setting_types
-from fp3o.runs.train import make_config
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.training.host_rollout import disable_async_dispatch
 
@@ -45,7 +44,7 @@ def sweep(
         search: searched settings: a tuple `(low, high)`, `(low, high, "log")` or
             `(low, high, step)`, a list of choices, or a text as on the command line,
             `"1e-4..1e-2:log"`.
-        config: a `RunConfig`, or a JSON or TOML file of settings, for everything not searched.
+        config: a `RunConfig`, or a file of settings (JSON, TOML, YAML), for all not searched.
         preset: name of one of the task's presets; by default its first one.
         out: folder of the sweep; an existing one is continued. By default a new one in `sweeps/`,
             or the newest one of an unfinished sweep with the same settings.

@@ -18,7 +18,7 @@ from fp3o.experiments.sweep.study import FAILED, FINISHED, PRUNED, SweepStudy, b
 from fp3o.reports.phrasing import number_text
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.progress import Display, TrainingStatus
-from fp3o.runs.signals import stop_signals
+from fp3o.runs.signals import stop_at_once, stop_signals
 
 NO_EPISODE = "no episode of its evaluation ended"
 
@@ -56,6 +56,7 @@ class SweepLoop:
         self.display.close()
         return finished
 
+    @stop_at_once()  # all earlier trials have ended and are stored
     def _open_program(self) -> bool:
         """Start the trials of the program that most of them need; False if none is left."""
         key = self.queue.choose_program()

@@ -77,8 +77,10 @@ class SweepSettings:
     def check(self) -> "SweepSettings":
         """A copy without open choices; raises where something cannot work."""
         self.options.check()
+        episodes = self.options.episodes
+        during = self.base.eval_episodes or min(episodes, self.base.task_info.max_parallel)
         base = self.base.with_settings(
-            {"final_episodes": self.options.episodes, "eval_every": 1}
+            {"final_episodes": episodes, "eval_episodes": during, "eval_every": 1}
         ).resolve()
         check_space(self.space, base)
         spec = base.task_info.spec(base.variant)

@@ -20,6 +20,7 @@ from typing import Any
 from fp3o.errors import SettingError, nearest
 from fp3o.learning.check_config import check_numbers
 from fp3o.learning.config import Config, Hyperparameters
+from fp3o.learning.value_schedules import ValueSchedule
 from fp3o.options import TYPE_NAMES, read_value, show
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import coerce, setting_types
@@ -216,6 +217,8 @@ def _end(name: str, value: Any, title: str | None = None) -> Any:
 def _choices(name: str, values: Sequence[Any]) -> ChoiceSet:
     """Checked choices; a value that is no number is kept by its text."""
     known = [coerce(name, SETTING_TYPES[name], value) for value in values]
+    if any(isinstance(value, ValueSchedule) for value in known):
+        raise SettingError(f"a search of {name} needs numbers: a schedule is a setting of training")
     found = {_choice_text(value): value for value in known}
     if len(found) < len(known):
         raise SettingError(f"the choices of {name} contain a value twice")

@@ -1,22 +1,43 @@
 """Order and labels of several runs in tables and figures."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fp3o.errors import printable
+from fp3o.errors import SettingError, printable
 from fp3o.reports.data.files import ReportError
 from fp3o.reports.data.record import MOST_NAME, RunRecord
 from fp3o.sharing.schemes import SHARINGS
 
+RunPath = str | os.PathLike[str]
+"""A run directory, or a run itself."""
 
-def read_runs(paths: Sequence[str | Path]) -> list[RunRecord]:
-    """Read run directories and label them; a directory given twice is read once."""
+
+def read_runs(runs: RunPath | Iterable[RunPath]) -> list[RunRecord]:
+    """Read one or more run directories and label them; one given twice is read once."""
+    paths = [runs] if isinstance(runs, str | os.PathLike) else _as_list(runs)
     if not paths:
         raise ReportError("no run was given: name one or more run directories")
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise _not_runs(path)
     unique = {Path(path).resolve(): Path(path) for path in paths}
     return label_runs([RunRecord.read(path) for path in unique.values()])
+
+
+def _as_list(runs: Any) -> list[Any]:
+    if not isinstance(runs, Iterable):
+        raise _not_runs(runs)
+    return [*runs]
+
+
+def _not_runs(given: Any) -> SettingError:
+    return SettingError(
+        "a report is about runs, because a policy alone has no metrics: give a run, the path of a "
+        f"run directory, or a list of them, got a {type(given).__name__}"
+    )
 
 
 def label_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:

@@ -1,17 +1,25 @@
-"""Quantities measured per episode: the return, and the episode metrics of a task."""
+"""Measured quantities: the return, the episode metrics of a task, and custom metrics."""
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from fp3o.errors import printable
+from fp3o.errors import SettingError, nearest, printable
+from fp3o.options import show
+from fp3o.reports.data.metrics import is_built_in
 
 _OF_ALL_TASKS = ("return", "length")
 """Measures that are entries of a row of `results.json` and not of its episode metrics."""
 
 
+Direction = Literal["higher", "lower"]
+"""Which values of a metric are better."""
+
+BETTER = ("higher", "lower")
+
+
 class Measure(NamedTuple):
-    """A quantity measured per episode: its key in the files of a run and how it is displayed."""
+    """A measured quantity: its key in the files of a run and how it is displayed."""
 
     name: str
     title: str
@@ -24,6 +32,8 @@ class Measure(NamedTuple):
     """Written after a number."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """Smallest and largest possible value, as displayed."""
+    better: Direction | None = None
+    """Which values are better, if that is known."""
 
     @property
     def is_rate(self) -> bool:
@@ -69,7 +79,71 @@ MEASURES = {
 """Measures with a title; others are titled by their key."""
 
 
+REGISTERED_METRICS: dict[str, Measure] = {}
+"""Metrics that this process has declared."""
+
+
+def register_metric(
+    name: str, label: str = "", unit: str = "", better: Direction | None = None
+) -> Measure:
+    """Declare a custom metric: reports then show it with a label, a unit and its best values.
+
+    Args:
+        name: an episode metric of the environment (`gap`, without `eval_` or `episode_`), or the
+            key of another metric in `metrics.jsonl`.
+        label: title in tables and figures; by default the name.
+        unit: written after numbers.
+        better: which values are better, `higher` or `lower`.
+    """
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 60:
+        raise SettingError(f"a metric is named by a text of up to 60 characters, got {show(name)}")
+    if name in MEASURES or is_built_in(name):
+        raise SettingError(
+            f"{name!r} is a metric of fp3o itself, or begins like one; episode metrics are named "
+            "without `eval_` and `episode_`"
+        )
+    if better not in (*BETTER, None):
+        raise SettingError(f"unknown direction {show(better)}: {nearest(str(better), BETTER)}")
+    measure = _custom_measure(name, {"label": label, "unit": unit, "better": better})
+    REGISTERED_METRICS[name] = measure
+    return measure
+
+
+def metrics_record() -> dict[str, dict[str, str | None]]:
+    """The declared metrics for `config.json`, since other processes write reports."""
+    return {
+        name: {"label": measure.title, "unit": measure.unit.strip(), "better": measure.better}
+        for name, measure in REGISTERED_METRICS.items()
+    }
+
+
+def declared_measures(metadata: Mapping[str, Any]) -> dict[str, Measure]:
+    """The metrics that were declared when a run started, and those of this process."""
+    recorded = metadata.get("metrics") or {}
+    custom = [name for name in recorded if name not in MEASURES and not is_built_in(name)]
+    return {name: _custom_measure(name, recorded[name]) for name in custom} | REGISTERED_METRICS
+
+
+def _custom_measure(name: str, record: Mapping[str, Any]) -> Measure:
+    """A measure from its record, which may come from a file."""
+    label = printable(str(record.get("label") or ""), 60) or _title(name).capitalize()
+    unit = printable(str(record.get("unit") or ""), 20)
+    better = record.get("better")
+    return Measure(
+        name,
+        label,
+        f"{label}, {unit}" if unit else label,
+        unit=f" {unit}" if unit else "",
+        better=better if better in BETTER else None,
+    )
+
+
 def find_measure(name: str) -> Measure:
     """A measure by its key; an unknown key becomes its own title."""
-    title = printable(name, 60).replace("_", " ")
-    return MEASURES.get(name) or Measure(name, title.capitalize(), title)
+    title = _title(name)
+    known = MEASURES.get(name) or REGISTERED_METRICS.get(name)
+    return known or Measure(name, title.capitalize(), title)
+
+
+def _title(name: str) -> str:
+    return printable(name, 60).replace("_", " ")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import re
 import warnings
 from collections import Counter
@@ -54,7 +55,7 @@ class RunRecord:
     """Distinguishes the run from the others of a report."""
 
     @classmethod
-    def read(cls: type[_Record], path: str | Path) -> _Record:
+    def read(cls: type[_Record], path: str | os.PathLike[str]) -> _Record:
         """Read a run directory, finished or not."""
         path = Path(path)
         if (config := run_file(path, "config.json")) is None:
@@ -67,6 +68,10 @@ class RunRecord:
         metrics, results = run_file(path, "metrics.jsonl"), run_file(path, "results.json")
         lines = _read_metrics(metrics, seeds) if metrics else {}
         return cls(path, metadata, lines, _read_results(results, seeds) if results else {})
+
+    def __fspath__(self) -> str:
+        """The run directory: a run can be given wherever a path can."""
+        return str(self.path)
 
     @property
     def finished(self) -> bool:
@@ -159,6 +164,8 @@ def _not_a_run(path: Path) -> str:
     levels = itertools.chain(path.glob("*/config.json"), path.glob("*/*/config.json"))
     inside = [str(config.parent) for config in itertools.islice(levels, 5)]
     hint = f". Run directories inside it: {', '.join(sorted(inside))}" if inside else ""
+    around = [place for place in path.parents if (place / "config.json").exists()]
+    hint = f". It is inside the run {around[0]}" if around else hint
     return (
         f"{path} is not a run directory: `fp3o train` creates one, with config.json and "
         f"metrics.jsonl{hint}"

@@ -141,6 +141,11 @@ _MACHINE = {
     "versions": maybe(mapping_of(text)), "commit": maybe(text), "device": text, "created": text,
 }  # fmt: skip
 
+_SOURCE = {
+    "path": text, "task": text, "seed": maybe(count), "step": maybe(count), "frozen": flag,
+    "agents": list_of(list_of(count)), "sha256": text, "critic": maybe(fields({})),
+}  # fmt: skip
+
 CONFIG = fields(
     {
         **_MACHINE,
@@ -158,6 +163,9 @@ CONFIG = fields(
         "agents": count,
         "command": text,
         "sharing_title": maybe(text),
+        "metrics": maybe(
+            mapping_of(fields({"label": maybe(text), "unit": maybe(text), "better": maybe(text)}))
+        ),
         "algorithm": maybe(
             fields(
                 {
@@ -170,6 +178,7 @@ CONFIG = fields(
             )
         ),
         "resumed": list_of(fields(_MACHINE)),
+        "sources": list_of(fields(_SOURCE, ["path", "agents"])),
     },
     ["settings"],
 )

@@ -7,9 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from fp3o.errors import printable
-from fp3o.reports.data.measures import MEASURES, RETURN, Measure, find_measure
-from fp3o.reports.data.record import RunRecord
+from fp3o.reports.data.measures import (
+    MEASURES,
+    RETURN,
+    Measure,
+    declared_measures,
+    find_measure,
+)
+from fp3o.reports.data.metrics import is_built_in
+from fp3o.reports.data.record import RunRecord, Series
 from fp3o.reports.stats.intervals import Interval, iqm_interval, mean_interval
+
+MOST_CUSTOM_METRICS = 30
+"""Maximum number of custom metrics of a task that are shown."""
 
 
 class Score(NamedTuple):
@@ -64,6 +74,8 @@ class TaskScores(NamedTuple):
     measure: Measure = RETURN
     episode_metrics: "Mapping[str, TaskScores]" = MappingProxyType({})
     """The same runs by other measures than the return, where they have them."""
+    other_metrics: "Mapping[str, TaskScores]" = MappingProxyType({})
+    """The same runs by declared metrics, and by those that fp3o does not know."""
 
     @property
     def wins(self) -> "TaskScores | None":
@@ -101,11 +113,43 @@ def scores_by_task(runs: Sequence[RunRecord]) -> list[TaskScores]:
     groups = []
     for task in dict.fromkeys(run.task for run in runs):
         if scores := _task_scores([run for run in runs if run.task == task], RETURN):
+            declared = {k: v for run in runs for k, v in declared_measures(run.metadata).items()}
             names = dict.fromkeys([*MEASURES, *(x for run in scores.runs for x in _metrics(run))])
-            others = {x: _task_scores(scores.runs, find_measure(x)) for x in names}
-            known = {name: x for name, x in others.items() if x and name != RETURN.name}
-            groups.append(scores._replace(episode_metrics=known))
+            known = _by_measure(scores.runs, [x for x in names if x != RETURN.name], declared)
+            others = sorted({*declared, *(x for run in scores.runs for x in _custom_keys(run))})
+            custom = _by_measure(scores.runs, others[:MOST_CUSTOM_METRICS], declared)
+            groups.append(scores._replace(episode_metrics=known, other_metrics=custom))
     return groups
+
+
+def _by_measure(
+    runs: Sequence[RunRecord], names: Sequence[str], declared: Mapping[str, Measure]
+) -> dict[str, TaskScores]:
+    """Scores by each of some measures, without those that no run has."""
+    scores = {x: _task_scores(runs, declared.get(x) or find_measure(x)) for x in names}
+    return {name: found for name, found in scores.items() if found}
+
+
+def _custom_keys(run: RunRecord) -> set[str]:
+    """Keys in `metrics.jsonl` that are no metrics of fp3o itself."""
+    lines = (line for seed in run.metrics.values() for line in seed.values())
+    return {key for key in set().union(*lines) if not is_built_in(key)}
+
+
+def metric_key(run: RunRecord, measure: Measure) -> str:
+    """The key of a measure in `metrics.jsonl`: an evaluation, else training, else its name."""
+    keys = f"eval_{measure.name}", f"episode_{measure.name}"
+    return next((key for key in keys if run.series(key).step.size), measure.name)
+
+
+def scalar_series(run: RunRecord, key: str) -> Series:
+    """A metric over training (seeds, t): after the last stage, as the mean over agents."""
+    step, value = run.series(key, -1)
+    if value.ndim == 2:
+        return Series(step, value)
+    known = np.isfinite(value)
+    total, count = np.where(known, value, 0.0).sum(-1), known.sum(-1)
+    return Series(step, np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _task_scores(runs: Sequence[RunRecord], measure: Measure) -> TaskScores | None:
@@ -129,10 +173,11 @@ def last_score(run: RunRecord, measure: Measure = RETURN) -> Score | None:
     """The final evaluation, or the latest one of an unfinished run; None: no number yet."""
     if score := _final_score(run, "last", measure, "last policy"):
         return score
-    for prefix, source in (("eval", "latest evaluation"), ("episode", "training")):
-        step, value = run.series(f"{prefix}_{measure.name}")
+    sources = {"eval_": "latest evaluation", "episode_": "training", "": "training"}
+    for prefix, source in sources.items():
+        step, value = scalar_series(run, prefix + measure.name)
         # Single iterations of training are noisy: average over the last tenth.
-        width = 1 if prefix == "eval" else max(1, step.size // 10)
+        width = 1 if prefix == "eval_" else max(1, step.size // 10)
         rows = []
         for seed, line in zip(sorted(run.metrics), value, strict=True):
             tail = line[np.isfinite(line)][-width:]

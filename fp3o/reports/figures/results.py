@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fp3o.reports.data.measures import Measure, find_measure
 from fp3o.reports.data.record import RunRecord, Series
-from fp3o.reports.data.scores import BaselineScore, Score, TaskScores
+from fp3o.reports.data.scores import BaselineScore, Score, TaskScores, scalar_series
 from fp3o.reports.figures.canvas import (
     PANEL,
     LineStyle,
@@ -49,13 +49,13 @@ def group_by_sharing(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
 
 def curve_series(run: RunRecord, metric: str) -> Series:
     """A metric over training, scaled for display."""
-    step, value = run.series(metric)
+    step, value = scalar_series(run, metric)
     return Series(step, _measure_of(metric).scale * value)
 
 
 def _measure_of(metric: str) -> Measure:
     """The measure of `eval_won` and `episode_won` is `won`."""
-    return find_measure(metric.partition("_")[2])
+    return find_measure(metric.removeprefix("eval_").removeprefix("episode_"))
 
 
 def curves_figure(
@@ -63,9 +63,10 @@ def curves_figure(
     baselines: Sequence[BaselineScore] = (),
     metric: str = "eval_return",
     limits: tuple[float, float] | None = None,
+    measure: Measure | None = None,
 ) -> Figure:
     """A metric over environment steps: one panel per group, mean and 95 % band per run."""
-    measure = _measure_of(metric)
+    measure = measure or _measure_of(metric)
     runs = [run for group in groups.values() for run in group]
     width = PANEL[0] if len(groups) == 1 else 0.75 * PANEL[0] * len(groups)
     with figure_style():
@@ -74,7 +75,8 @@ def curves_figure(
         axes[0].set_ylim(limits or curve_limits(runs, baselines, metric))
         axes[0].set_ylabel(measure.axis)
         for axis, (title, members) in zip(axes, groups.items(), strict=True):
-            axis.set_title(CURVE_TITLES[metric] + (f", {short(title, 24)}" if title else ""))
+            name = CURVE_TITLES.get(metric, measure.title)
+            axis.set_title(name + (f", {short(title, 24)}" if title else ""))
             axis.set_xlabel("environment steps")
             for run, style in zip(members, line_styles(members), strict=True):
                 series, label = curve_series(run, metric), label_in_panel(run, title)
@@ -99,7 +101,7 @@ def curve_limits(
         return measure.bounds[0] - RATE_MARGIN, measure.bounds[1] + RATE_MARGIN
     start, late = start_share(runs), []
     for run in runs:
-        step, value = run.series(metric)
+        step, value = scalar_series(run, metric)
         late.append(value[:, step >= start * step.max(initial=0.0)].ravel())
     values = np.concatenate(late)
     return _limits(values[np.isfinite(values)], baselines, 0.5, 0.05)

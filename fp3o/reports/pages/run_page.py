@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fp3o.reports.data.labels import differing_settings
 from fp3o.reports.data.record import RunRecord
@@ -10,12 +11,16 @@ from fp3o.reports.data.scores import TaskScores, iqm_over_tasks
 from fp3o.reports.pages.curves import SaveFigure, curves_section
 from fp3o.reports.pages.document import Chapter, html_document
 from fp3o.reports.pages.markup import Html, details, html_table, tag
+from fp3o.reports.pages.other_metrics import other_metrics_section
 from fp3o.reports.pages.results import MOST_RUNS, diagnostics_section, file_name, task_results
 from fp3o.reports.pages.videos import videos_section
 from fp3o.reports.phrasing import count_text, finding, interval_text, number_text, short
 
 VIDEO_BYTES = {True: 8_000_000, False: 4_000_000}
 """Maximum total size of videos on a page, in bytes: for few runs, and for many."""
+
+MOST_AGENTS = 20
+"""Agents whose start is shown."""
 
 MOST_TEXT = 500
 """Characters of the longest value of a setting that is shown."""
@@ -50,9 +55,10 @@ def with_prefixes(tasks: Sequence[TaskScores]) -> list[tuple[str, TaskScores]]:
 def detail_chapters(
     tasks: Sequence[tuple[str, TaskScores]], save: SaveFigure | None
 ) -> list[Chapter]:
-    """Diagnostics and videos of single runs."""
+    """Custom metrics, and diagnostics and videos of single runs."""
     runs = [run for _, task in tasks for run in task.runs]
     return [
+        Chapter("Other metrics", other_metrics_section(tasks, save)),
         Chapter("Diagnostics", diagnostics_section(tasks, save)),
         Chapter("Videos", videos_section(runs, VIDEO_BYTES[len(runs) <= MOST_RUNS])),
     ]
@@ -152,6 +158,16 @@ def provenance_section(runs: Sequence[RunRecord]) -> list[Html]:
     return content if len(runs) <= MOST_RUNS else [details(f"All {len(runs)} runs", *content)]
 
 
+def _source_text(source: Mapping[str, Any]) -> str:
+    """A saved policy from which agents start, and which of them."""
+    agents = ", ".join(" from ".join(map(str, pair)) for pair in source["agents"][:MOST_AGENTS])
+    frozen = " and frozen" if source.get("frozen") else ""
+    critic = ", with its critic" if source.get("critic") else ""
+    step = f" at step {count_text(source['step'])}" if source.get("step") is not None else ""
+    checksum = short(str(source.get("sha256", "?")), 12)
+    return f"{source['path']}{step}{critic} (agents {agents}{frozen}; sha256 {checksum})"
+
+
 def _provenance(run: RunRecord, with_task: bool, opened: bool) -> Html:
     metadata, title = run.metadata, run.label + (f" on {run.task}" if with_task else "")
     pairs = itertools.islice((metadata.get("versions") or {}).items(), 50)
@@ -159,6 +175,7 @@ def _provenance(run: RunRecord, with_task: bool, opened: bool) -> Html:
     seconds = itertools.islice((run.results.get("seconds") or {}).items(), 50)
     rows = {
         "folder": str(run.path),
+        "starts from": "; ".join(_source_text(x) for x in metadata.get("sources") or ()),
         "started": str(metadata.get("created", "?")),
         "commit": str(metadata.get("commit") or "unknown"),
         "versions": versions,

@@ -12,18 +12,25 @@ from fp3o.reports.pages.markup import Html, join_html, tag
 VIDEO_TYPES = {".gif": ("image/gif", rb"GIF8[79]a"), ".mp4": ("video/mp4", rb".{4}ftyp")}
 """Suffix of a file -> its media type, and the bytes with which such a file begins."""
 
+TRAINING_VIDEO = "step-[0-9]+"
+"""Names of videos of the policy during training."""
+
 PER_RUN, LARGEST_VIDEO = 2, 4_000_000
 """Maximum number of embedded videos per run, and maximum size of one in bytes."""
 
 
 def run_videos(run: RunRecord) -> list[Path]:
-    """The videos in a run directory and in its folder `videos`, by name.
+    """The videos in a run directory and in its folder `videos`: by name, those of training last.
+
+    Of those of training, the newest come first.
 
     A report is made to be shown to others: a file that is something else, or lies elsewhere, is
     left out.
     """
     paths = [*run.path.glob("*"), *run.path.glob("videos/*")]
-    return sorted(path for path in paths if _is_video(run.path, path))
+    found = sorted(path for path in paths if _is_video(run.path, path))
+    training = [path for path in found if re.fullmatch(TRAINING_VIDEO, path.stem)]
+    return [path for path in found if path not in training] + training[::-1]
 
 
 def _is_video(run: Path, path: Path) -> bool:

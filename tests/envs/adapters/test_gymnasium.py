@@ -114,7 +114,7 @@ def test_invalid_environments_are_rejected() -> None:
     assert isinstance(make_env("Pendulum-v1").spec.actions, Box)
     for name, variant, answer in (
         ("CartPol-v1", "default", "CartPole"), ("CartPole-v1", "default:env.g=1", "cannot be"),
-        ("CartPole-v1", "default:reward=sum", "env.reward"), ("CartPole-v1", "paper", "default"),
+        ("CartPole-v1", "default:gravity=9", "env.gravity"), ("CartPole-v1", "paper", "default"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=answer):
             _ = make_env(name, variant).spec

@@ -15,7 +15,7 @@ from scripted_zoo import IDLE, KEY, SPREAD, TWO, both, play, scripted, seen
 from tiny_zoo import Scripted
 
 from fp3o.envs.adapters.pettingzoo import PettingZoo, make_env
-from fp3o.envs.adapters.pettingzoo_worker import load_factory
+from fp3o.envs.adapters.pettingzoo_make import load_factory
 from fp3o.envs.workers.protocol import Timeouts, WorkerPoolError
 from fp3o.errors import MissingExtraError
 
@@ -95,7 +95,6 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "mpe2.simple_spread_v3:paralel_env": "did you mean 'parallel_env'",
         "mpe2.simple_spread_v3.wrong": "'mpe2.simple_spread_v3' has no 'wrong'",
         "tiny_zoo": "'tiny_zoo' has no 'parallel_env'", "poor_zoo": "not_to_be_found",
-        "mpe2.simple_spread_v3:env": "AEC environment.*aec_to_parallel",
         "builtins:dict": "dict names no possible_agents",
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=words):
@@ -110,6 +109,7 @@ def test_invalid_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[tuple[dict[str, Any], str]] = [
         ({"reward": "man"}, "did you mean 'mean'"), ({"workers": -1}, "at least 0"),
         ({"max_episode_steps": 0}, "at least 1"), ({"on_failure": "halt"}, "Known: replace, stop"),
+        ({"images": "al"}, "did you mean 'all'"),
         ({"timeouts": Timeouts(-1)}, "timeouts"),
     ]  # fmt: skip
     for wrong, words in options:

@@ -14,7 +14,8 @@ from particle import MODULES
 from scripted_zoo import KEY, play, same
 
 from fp3o.envs.adapters.pettingzoo import PettingZoo
-from fp3o.envs.adapters.pettingzoo_worker import episode_seed, load_factory
+from fp3o.envs.adapters.pettingzoo_make import load_factory
+from fp3o.envs.adapters.pettingzoo_worker import episode_seed
 from fp3o.envs.mpe.scenarios import SCENARIOS, particle_env
 from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.learning.config import Config

@@ -10,11 +10,12 @@ pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
 from gymnasium import spaces
 from scripted_zoo import TWO, play, same, scripted, seen, vector
 
+from fp3o.envs.adapters.codecs import MASK
 from fp3o.envs.adapters.pettingzoo import PettingZoo
 from fp3o.envs.api import HostEnv
 from fp3o.envs.workers.protocol import WorkerPoolError
 from fp3o.errors import NonFiniteError
-from fp3o.spec import Box, Discrete
+from fp3o.spec import Box, Discrete, Mixed
 
 
 def test_unequal_spaces() -> None:
@@ -111,20 +112,106 @@ def test_masks() -> None:
         play(task, idle, idle, idle)
 
 
-IMAGE = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+def test_mixed_teams() -> None:
+    """Agents with choices, with vectors and with both; nested actions keep their structure."""
+    nested = spaces.Dict(
+        {"gear": spaces.Discrete(3, start=1), "arm": spaces.Tuple([vector(2, 1.0), SWITCH])}
+    )
+    team = {
+        "a": (vector(1), spaces.Discrete(2)),
+        "b": (vector(1), vector(1, 5.0)),
+        "c": (vector(1), nested),
+    }
+    mask = {"c": {"action_mask": [0, 1, 1, 1, 0]}}
+    obs = {"a": [1.0], "b": [2.0], "c": [3.0]}
+    task, made = scripted(team, [{"obs": obs}, {"obs": obs, "infos": mask}])
+    spec = task.spec
+    # The keys of a Dict are in alphabetical order: "arm" before "gear".
+    assert spec.actions == Mixed(Discrete(((2, 1), (1, 1), (2, 3))), Box((0, 1, 2)))
+    assert spec.agents == ("a", "b", "c") and spec.obs_sizes == (1, 1, 1)
+    first, second = play(task, [[1, 0, 9, 9], [0, 0, 7, 9], [1, 2, 0.5, -3]])
+    same(first.action_mask[0], spec.actions.mask)
+    same(second.action_mask[0, 2] * 1, [0, 1, 1, 1, 0, 1, 1])
+    (given,) = made[1].given
+    assert given["a"] == 1 and isinstance(given["a"], np.integer)
+    same(given["b"], [5.0])
+    assert [*given["c"]] == ["arm", "gear"] and given["c"]["gear"] == 3
+    same(given["c"]["arm"][0], [0.5, -1.0])
+    assert given["c"]["arm"][1] == 1
+    with pytest.raises(NonFiniteError, match="actions must be finite"):
+        play(task, [[0, 0, 0, 0], [0, 0, 0, 0], [np.nan, 0, 0, 0]])
+
+
+def test_dictionaries_tuples_and_images() -> None:
+    """In the order of the space, the image first; the state joins images by channels."""
+    space = spaces.Dict(
+        {
+            "a": spaces.Tuple([spaces.Discrete(2), vector(1)]),
+            "action_mask": spaces.MultiBinary(2),
+            "picture": IMAGE,
+            "wind": spaces.MultiDiscrete([2, 2]),
+        }
+    )
+    team = {name: (space, spaces.Discrete(2)) for name in ("x", "y")}
+    pictures = np.arange(24, dtype=np.uint8).reshape(2, 2, 3, 2) * 10
+
+    def one(i: int) -> dict[str, Any]:
+        rest = {"wind": np.array([1, 0]), "action_mask": np.array([1, i], np.int8)}
+        return {"a": (i, [7.0 + i]), "picture": pictures[i], **rest}
+
+    task, _ = scripted(team, [{"obs": {"x": one(0), "y": one(1)}}])
+    (now,) = play(task)
+    spec, rest = task.spec, [[1, 0, 7, 0, 1, 1, 0], [0, 1, 8, 0, 1, 1, 0]]
+    assert spec.image == (2, 3, 2) and spec.state_image == (2, 3, 4)
+    assert (spec.obs_size, spec.state_size) == (12 + 7, 24 + 14)
+    for i in range(2):
+        np.testing.assert_allclose(now.obs[0, i, :12], pictures[i].ravel() / 255, rtol=1e-6)
+        same(now.obs[0, i, 12:], rest[i])
+    joined = np.concatenate([*pictures], axis=-1)
+    np.testing.assert_allclose(now.state[0, 1, :24], joined.ravel() / 255, rtol=1e-6)
+    same(now.state[0, 0, 24:], rest[0] + rest[1])
+    same(now.action_mask[0] * 1, [[1, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("space", "images", "shape"),
+    [
+        (spaces.Box(0, 255, (4, 5), np.uint8), "uint8", (4, 5, 1)),
+        (spaces.Box(0, 255, (3, 8, 9), np.uint8), "uint8", (8, 9, 3)),
+        (spaces.Box(0, 255, (3, 8, 9), np.uint8), "none", None),
+        (spaces.Box(0, 9, (3, 8, 9), np.uint8), "uint8", None),
+        (spaces.Box(0, 255, (7,), np.uint8), "uint8", None),
+        (spaces.Box(0, 1, (7, 7, 3), np.float32), "uint8", None),
+        (spaces.Box(0, 1, (7, 7, 3), np.float32), "all", (7, 7, 3)),
+    ],
+)
+def test_which_arrays_are_images(space: Any, images: str, shape: Any) -> None:
+    """Bytes with two or three axes; channels are moved to the end."""
+    value = np.random.default_rng(0).integers(0, 9, space.shape).astype(space.dtype)
+    obs = dict.fromkeys(("a", "b"), value)
+    team = dict.fromkeys(obs, (space, spaces.Discrete(2)))
+    task, _ = scripted(team, [{"obs": obs}], images=images)
+    assert task.spec.image == shape
+    row = np.moveaxis(value, 0, -1) if shape == (8, 9, 3) else value
+    bytes_ = space.dtype == np.uint8 and space.high.max() == 255 and value.ndim > 1
+    wanted = row.ravel() / (255 if bytes_ else 1)
+    np.testing.assert_allclose(play(task)[0].obs[0, 1], wanted, rtol=1e-6)
+
+
+IMAGE, SWITCH = spaces.Box(0, 255, (2, 3, 2), np.uint8), spaces.Discrete(2)
 
 
 @pytest.mark.parametrize(
     ("own", "words"),
     [
-        ((IMAGE, spaces.Discrete(2)), "'b' has observations of Box.* images"),
         ((spaces.Text(3), spaces.Discrete(2)), "'b' has observations of Text.* supported are Box"),
-        ((spaces.Dict({"x": vector(1)}), spaces.Discrete(2)), "Dict must have the keys"),
-        ((spaces.Dict({"observation": IMAGE}), spaces.Discrete(2)), "images"),
-        ((spaces.Tuple([vector(1)]), spaces.Discrete(2)), "'b' has observations of Tuple"),
+        ((spaces.Dict({"x": spaces.Text(3)}), spaces.Discrete(2)), "'b' has .*Text.* supported"),
+        ((spaces.Tuple([]), spaces.Discrete(2)), "'b' has observations of Tuple.* no numbers"),
+        ((spaces.Dict({MASK: spaces.MultiBinary(2)}), spaces.Discrete(2)), "no numbers"),
+        ((vector(1), spaces.Tuple([])), "'b' has actions of Tuple.* nothing to decide"),
+        ((vector(1), spaces.Tuple([spaces.Text(3)])), "'b' has actions of Text.* Tuple of these"),
         ((vector(1), spaces.Text(3)), "'b' has actions of Text.* supported are Discrete"),
         ((vector(1), spaces.Box(0, 3, (2,), np.int32)), "Box of real numbers"),
-        ((vector(1), vector(2, 1.0)), "agent 'b' has .*Box.* agent 'a_0' of Discrete.* all"),
     ],
 )
 def test_unsupported_spaces_are_rejected(own: Any, words: str) -> None:
@@ -132,4 +219,4 @@ def test_unsupported_spaces_are_rejected(own: Any, words: str) -> None:
     task, _ = scripted({**TWO, "b": own}, [{"obs": seen(0, 0)}])
     with pytest.raises(ValueError, match=words) as error:
         _ = task.spec
-    assert str(error.value).startswith("scripted.<locals>.make: agent 'b'")
+    assert str(error.value).startswith("scripted.make: agent 'b'")

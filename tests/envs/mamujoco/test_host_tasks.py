@@ -19,7 +19,7 @@ def test_names_and_presets() -> None:
     for name in ("Reacher-2x1", "Ant-2x4", "Walker2d-2x3", "Hopper-3x1", "HalfCheetah-6x1",
                  "ManyagentSwimmer-8x2"):  # fmt: skip
         task = TASKS[f"mamujoco/{name}"]
-        assert list(task.presets) == ["paper", "paper-partial", "paper-none", "farama"]
+        assert list(task.presets) == ["quick", "paper", "paper-partial", "paper-none", "farama"]
         for preset in task.presets:
             RunConfig.from_preset(task.name, preset).check()
         partial = task.presets["paper-partial"]

@@ -140,7 +140,7 @@ def test_tasks_and_errors(installed: Path) -> None:
     task = get_task("starcraft2/terran_5_vs_5")
     assert task.variants == LAYOUTS and "5 against 5: marines" in task.summary
     assert task.preset("paper-partial")["head_lr_factor"] == 5.0
-    assert {*task.presets} == {"paper", "paper-partial", "paper-none"}
+    assert {*task.presets} == {"quick", "paper", "paper-partial", "paper-none"}
     for name, match in {
         "teran_5_vs_5": "did you mean 'starcraft2/terran_5_vs_5'",
         "zerg_10_v_10": "did you mean 'starcraft2/zerg_10_vs_10'",

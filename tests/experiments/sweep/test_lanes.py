@@ -1,5 +1,6 @@
 """Trials side by side in one program are runs of their own."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,11 @@ def test_a_sweep_of_k_points_equals_k_separate_programs(
 
 @pytest.mark.slow
 def test_scores_are_those_of_training_runs(tmp_path: Path) -> None:
-    """The score of a trial is the final evaluation of `fp3o train` with its settings."""
-    result = small_sweep(tmp_path / "sweep", trials=3)
+    """The score of a trial is the final evaluation of `fp3o train` with its settings.
+
+    A hyperparameter with a schedule follows it in every trial.
+    """
+    result = small_sweep(tmp_path / "sweep", trials=3, entropy_coef="0.05:0")
     for record in result.trials:
         config = result.settings.trial_config(record.params)
         run = fp3o.train(
@@ -92,6 +96,17 @@ def test_other_trials_do_not_matter(tmp_path: Path) -> None:
     for one, other in zip(together.trials, alone.trials, strict=True):
         assert one.params == other.params
         np.testing.assert_allclose(one.scores, other.scores, rtol=2e-6, atol=2e-6)
+
+
+def test_a_searched_setting_is_a_number() -> None:
+    """It replaces a schedule in the settings of training, and cannot be one itself."""
+    base = small_settings().base.with_settings({"actor_lr": "1e-2:0", "critic_lr": "1e-2:0"})
+    settings = dataclasses.replace(small_settings("actor_lr=1e-3..1e-2"), base=base)
+    found = settings.trial_config({"actor_lr": 2e-3}).settings
+    assert (found["actor_lr"], found["critic_lr"]) == (2e-3, "1e-2:0")
+    assert type(settings).from_record(settings.record).base.settings == base.settings
+    with pytest.raises(fp3o.SettingError, match="a search of actor_lr needs numbers"):
+        small_settings({"actor_lr": ["1e-2:0", 1e-3]})
 
 
 def test_hyperparameters_share_a_program_and_other_settings_do_not() -> None:

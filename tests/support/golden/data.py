@@ -49,8 +49,10 @@ class Settings:
     algorithm: str
     actor: Network
     critic: Network
-    widths: tuple[int, ...] | None
-    """Choices of every sub-action; None: continuous actions."""
+    widths: tuple[int, ...]
+    """Choices of every sub-action; empty: actions are vectors."""
+    num_dimensions: int
+    """Length of the vectors; 0: there are choices only."""
     options: Options
     num_envs: int
     std_param: str = "sigmoid"

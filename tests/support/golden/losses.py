@@ -16,7 +16,7 @@ from golden.network import (
     forward,
     zeros_like,
 )
-from golden.policies import Categorical, Gaussian, Policy
+from golden.policies import Categorical, Gaussian, Mixed, Policy
 from golden.returns import statistics
 from golden.stages import Stage
 
@@ -77,9 +77,14 @@ def policy_of(
 
 def head_of(s: Settings, own: dict[str, Layer], out: Array, action_mask: Mask) -> Policy:
     """The distribution that the outputs of the last layer stand for."""
-    if s.widths is None:
-        return Gaussian(out, action_mask, own["output"]["log_std"], s.std_param)
-    return Categorical(out, action_mask, s.widths)
+    if not s.num_dimensions:
+        return Categorical(out, action_mask, s.widths)
+    number = sum(s.widths)
+    free = own["output"]["log_std"]
+    vector = Gaussian(out[:, number:], action_mask[:, number:], free, s.std_param)
+    if not s.widths:
+        return vector
+    return Mixed(Categorical(out[:, :number], action_mask[:, :number], s.widths), vector)
 
 
 def log_ratios(s: Settings, params: Params, agents: list[Agent]) -> list[Array]:

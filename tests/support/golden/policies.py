@@ -100,4 +100,37 @@ class Gaussian:
         return dlog_prob * z / self.sigma, {"log_std": dsigma * slope}
 
 
-Policy = Categorical | Gaussian
+@dataclass(frozen=True)
+class Mixed:
+    """Choices and a vector, independent of each other; actions hold the choices first."""
+
+    choices: Categorical
+    vector: Gaussian
+
+    def log_prob(self, action: Array) -> Array:
+        """The sum of both."""
+        chosen, rest = self._parts(action)
+        return self.choices.log_prob(chosen) + self.vector.log_prob(rest)
+
+    def entropy(self) -> Array:
+        """The sum of both."""
+        return self.choices.entropy() + self.vector.entropy()
+
+    def kl(self, new: "Policy") -> Array:
+        """The sum of both."""
+        assert isinstance(new, Mixed)
+        return self.choices.kl(new.choices) + self.vector.kl(new.vector)
+
+    def back(self, action: Array, dlog_prob: Array, dentropy: Array) -> tuple[Array, Layer]:
+        """The gradients of both, side by side."""
+        chosen, rest = self._parts(action)
+        dlogits, _ = self.choices.back(chosen, dlog_prob, dentropy)
+        dmean, layer = self.vector.back(rest, dlog_prob, dentropy)
+        return np.concatenate([dlogits, dmean], axis=1), layer
+
+    def _parts(self, action: Array) -> tuple[NDArray[Any], Array]:
+        number = len(self.choices.widths)
+        return action[:, :number].astype(int), action[:, number:]
+
+
+Policy = Categorical | Gaussian | Mixed

@@ -10,15 +10,16 @@ from golden.network import Network
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.learning.config import Config, Hyperparameters
 from fp3o.learning.setup import Setup
-from fp3o.spec import Box, Discrete, EnvSpec
+from fp3o.spec import ActionSpace, Box, Discrete, EnvSpec, Mixed
 
 STEPS, ENVS, AGENTS = 8, 3, 3
 OBS, STATE, HIDDEN, GRU_SIZE, SEQUENCE_LENGTH = 4, 5, (6, 5), 4, 4
 
-ACTIONS: dict[str, Discrete | Box] = {
+ACTIONS: dict[str, ActionSpace] = {
     "discrete": Discrete(((3,), (2,), (4,))),
     "multi": Discrete(((3, 2), (2, 1), (4, 3))),
     "box": Box((2, 1, 3)),
+    "mixed": Mixed(Discrete(((3, 2), (1, 1), (2, 1))), Box((2, 1, 0))),
 }
 CUSTOM: dict[str, dict[str, Any]] = {
     "custom": {
@@ -102,7 +103,8 @@ def settings_of(case: Case, setup: Setup) -> Settings:
         algorithm=case.algorithm,
         actor=layers_of(setup.actor_sharing, config),
         critic=layers_of(setup.critic_sharing, config),
-        widths=actions.widths if isinstance(actions, Discrete) else None,
+        widths=actions.widths,
+        num_dimensions=actions.num_dimensions,
         options=dataclasses.replace(TABLE[case.algorithm], **changes),
         num_envs=config.num_envs,
         std_param=config.std_param,

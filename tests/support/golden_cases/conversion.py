@@ -52,7 +52,7 @@ def actor_params(setup: Setup, params: Any) -> Params:
 
 def critic_params(setup: Setup, params: Any) -> Params:
     """The critic's arrays."""
-    return params_of(unpacker(setup, "critic")(params))
+    return params_of(unpacker(setup, "critic")(params).network)
 
 
 def adam_of(setup: Setup, which: str, states: Any, net: Network) -> dict[tuple[str, int], Adam]:

@@ -9,7 +9,7 @@ from golden.losses import head_of
 from golden.network import Params, forward
 
 from fp3o.learning.setup import Setup
-from fp3o.spec import Discrete
+from fp3o.spec import ActionSpace, Discrete, Mixed
 from fp3o.training.episodes import EpisodeStats
 from fp3o.training.rollout import RolloutState
 from fp3o.types import Trajectory
@@ -38,6 +38,20 @@ def choices(
     return action_mask, action
 
 
+def masks_and_actions(
+    actions: ActionSpace, alive: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random masks and actions of any space."""
+    if isinstance(actions, Discrete):
+        return choices(actions, alive, rng)
+    if isinstance(actions, Mixed):
+        parts = [masks_and_actions(x, alive, rng) for x in (actions.discrete, actions.box)]
+        masks, taken = zip(*parts, strict=True)
+        return np.concatenate(masks, -1), np.concatenate(taken, -1)
+    action_mask = np.broadcast_to(actions.mask, (*alive.shape, actions.num_dimensions))
+    return action_mask, rng.normal(0.0, 0.5, action_mask.shape) * action_mask
+
+
 def ends_and_deaths(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which steps end by termination or by time limit, and which agents are alive."""
     terminated, truncated = np.zeros((2, STEPS, ENVS), bool)
@@ -61,11 +75,7 @@ def rollout_of(case: Case, setup: Setup, s: Settings, actor: Params) -> Rollout:
     inputs = features if setup.row.critic_input == "obs" else states
     ends = (terminated | truncated)[..., None, None]
     final_critic_input = np.where(ends, rng.normal(size=inputs[1:].shape), inputs[1:])
-    if isinstance(spec.actions, Discrete):
-        action_mask, action = choices(spec.actions, alive, rng)
-    else:
-        action_mask = np.broadcast_to(spec.actions.mask, (*shape, 3))
-        action = rng.normal(0.0, 0.5, (*shape, 3)) * action_mask
+    action_mask, action = masks_and_actions(spec.actions, alive, rng)
     hidden_states = rng.normal(0.0, 0.5, (2, ENVS, AGENTS, setup.config.gru_size))
     rollout = Rollout(
         features=with_id(features[:-1]),
@@ -121,9 +131,7 @@ def trajectory_of(setup: Setup, rollout: Rollout) -> tuple[Trajectory, RolloutSt
         alive=jnp.asarray(rollout.alive),
         episode_start=jnp.asarray(rollout.episode_start),
         actor_hidden=real(rollout.hidden_state),
-        action=jnp.asarray(rollout.action)
-        if isinstance(setup.spec.actions, Discrete)
-        else real(rollout.action),
+        action=jnp.asarray(rollout.action) if setup.spec.actions.integers else real(rollout.action),
         log_prob=real(rollout.log_prob),
         reward=real(rollout.reward),
         terminated=jnp.asarray(rollout.terminated),
