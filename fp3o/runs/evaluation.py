@@ -117,9 +117,7 @@ def evaluate(
     deterministic: bool = True,
     **choice: Unpack[PolicyChoice],
 ) -> dict[str, Any]:
-    """Evaluate the policies of all seeds of a run, or one policy. Nothing is written.
-
-    The random streams are separate from those of training.
+    """Evaluate the policies of all seeds of a run, or one policy, on separate random streams.
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
@@ -132,6 +130,7 @@ def evaluate(
     """
     disable_async_dispatch()  # before anything uses the CPU
     check_episodes(1 if episodes is None else episodes)
+    check_seeds(seed)
     policies = load_policies(source, **choice)
     episodes = episodes or default_episodes(policies)
     check_seeds(seed, len(policies))

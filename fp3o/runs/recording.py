@@ -67,26 +67,30 @@ def record(
             `policy_seed`, by default the one with the best evaluation. `trust=True` allows the
             policy to name a task or a network that has to be imported.
     """
-    minari = _import_minari()
     disable_async_dispatch()  # before anything uses the CPU
     if episodes < 1:
         raise SettingError(f"episodes must be at least 1, got {episodes}")
     check_episodes(episodes)
     check_seeds(seed, 1)
-    policy = load_policy(source, **choice)
-    spec = policy.card.spec
-    if clash := [name for name in spec.agent_names if "/" in name or name in ("", ".")]:
+    return _write_dataset(
+        load_policy(source, **choice), out, episodes, PlaySettings(seed, deterministic)
+    )
+
+
+def _write_dataset(policy: Policy, name: str, episodes: int, how: PlaySettings) -> Path:
+    """Play episodes and write them batch by batch."""
+    minari, spec = _import_minari(), policy.card.spec
+    if clash := [agent for agent in spec.agent_names if "/" in agent or agent in ("", ".")]:
         raise SettingError(f"a dataset cannot have a key {printable(repr(clash[0]), 80)}")
-    folder = _free_folder(out, minari)
+    folder = _free_folder(name, minari)
     dataset: Any = None
-    how = PlaySettings(seed, deterministic)
     for batch in play_episodes(policy, episodes, how):
         buffers = [_buffer(minari, spec, episode) for episode in batch]
         with _writing(folder):
             if dataset is not None:
                 dataset.update_dataset_from_buffer(buffers)
             elif buffers:
-                dataset = _create(minari, out, buffers, policy, how)
+                dataset = _create(minari, name, buffers, policy, how)
     if dataset is None:
         raise UserError(f"no episode of {printable(spec.name)} ended: nothing was written")
     return folder

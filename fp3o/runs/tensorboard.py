@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from fp3o.runs.logger import LoggedRun
 
 
@@ -31,6 +29,7 @@ class TensorBoard:
 
     def video(self, path: Path, seed: int, step: int) -> None:
         """Add a GIF as an image, which TensorBoard shows as a moving one."""
+        from PIL import Image
         from tensorboardX.proto import summary_pb2
 
         proto: Any = summary_pb2

@@ -123,13 +123,11 @@ def make_trajectory(
     setup: Setup, now: TimeStep, after: TimeStep, hidden_state: Any, decision: Decision
 ) -> Trajectory:
     """Trajectory of one step or a rollout; `now` is before the actions, `after` is after them."""
-    # Who is alive after an episode's last step is not known: those who took it count.
-    ended = (after.terminated | after.truncated)[..., None]
-    final_alive = (now.alive & ended) | (after.alive & ~ended)
+    alive = _final_alive(now, after) if setup.crosses_agents else after.alive
     return Trajectory(
         obs=now.obs,
         critic_input=critic_input(setup, now.obs, now.state, now.alive),
-        final_critic_input=_final_input(setup, after, final_alive) if bootstraps(setup) else (),  # pyright: ignore
+        final_critic_input=_final_input(setup, after, alive) if bootstraps(setup) else (),  # pyright: ignore
         action_mask=now.action_mask,
         alive=now.alive,
         episode_start=now.episode_start,
@@ -149,6 +147,15 @@ def add_final_input(setup: Setup, trajectory: Trajectory, last: TimeStep) -> Tra
         return trajectory
     # Values after the end of an episode are not used, so nobody has to be alive there.
     return trajectory._replace(final_critic_input=_final_input(setup, last, last.alive)[None])
+
+
+def _final_alive(now: TimeStep, after: TimeStep) -> Any:
+    """The living agents after a step; after an episode's last step, those who took it.
+
+    Who survives the last step is not known: the environment has been reset.
+    """
+    ended = (after.terminated | after.truncated)[..., None]
+    return (now.alive & ended) | (after.alive & ~ended)
 
 
 def _final_input(setup: Setup, step: TimeStep, alive: Any) -> Any:

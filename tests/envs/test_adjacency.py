@@ -19,6 +19,7 @@ from fp3o.errors import EnvError
 from fp3o.spec import Discrete, EnvSpec
 
 SPEC = EnvSpec("any", Discrete(((2,),) * 3), 4, 4, (0, 0, 0))
+CREDIT: Any = PROBES["credit"]
 ROWS = np.zeros((2, 3, 4), np.float32)
 
 
@@ -100,6 +101,6 @@ def test_the_check_of_environments_finds_an_invalid_graph(adjacency: Any) -> Non
         def spec(self) -> EnvSpec:
             return dataclasses.replace(super().spec, adjacency=adjacency)
 
-    problems = check_env(WithGraph(PROBES["credit"], 4), steps=20).problems
+    problems = check_env(WithGraph(CREDIT, 4), steps=20).problems
     found = [problem for problem in problems if "adjacency" in problem.what]
     assert len(found) == (adjacency[0] == (5,)) and all(x.level == "error" for x in found)

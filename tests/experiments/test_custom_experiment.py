@@ -52,16 +52,13 @@ MINE = Experiment(
 
 
 @pytest.mark.usefixtures("registries")
-def test_every_file_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Report, tables, data and figures; what the command names is trusted."""
     (tmp_path / "my_lab.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["experiment", "my_lab:MINE", "--scale", "smoke", "--seeds", "1"]) == 0
     folder = Path("experiments/my_lab_mine-smoke")
-    assert str(folder / "report.html") in "".join(capsys.readouterr())
     cells = [f"python_my_lab_Guess-full-{name}" for name in ("one", "other")]
     for name in ("report.html", "results.md", "tables.tex", "summary.json", "marl_eval.json"):
         assert (folder / name).stat().st_size > 100

@@ -1,7 +1,7 @@
 """Inputs of critics that look across agents: features, links, ends of episodes, stages."""
 
 import dataclasses
-import itertools
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -17,7 +17,7 @@ from fp3o.learning.critic_input import critic_input
 from fp3o.learning.setup import Setup
 from fp3o.learning.stage_data import stage_batch
 from fp3o.training.rollout import Decision, make_trajectory
-from fp3o.types import Batch
+from fp3o.types import Batch, TimeStep
 
 ENVS = 2
 SETUPS = {
@@ -62,14 +62,14 @@ def test_links_after_a_step_are_those_before_the_reset(critic: str) -> None:
     """At a time limit, those who took the last step count as alive, not the next episode's team."""
     setup = SETUPS[critic]
     decision = Decision(np.ones((ENVS, AGENTS, 1), int), np.zeros((ENVS, AGENTS)), ())  # pyright: ignore
-    for now, after in itertools.pairwise(STEPS):
+    for now, after in pairwise(STEPS):
         alive = np.where(after.truncated[:, None], now.alive, after.alive)
         for change in (lambda x: x, np.asarray):  # a compiled rollout, one on the host
-            steps = (type(now)._make(map(change, step)) for step in (now, after))
-            trajectory = make_trajectory(setup, *steps, (), decision)
-            found = trajectory.final_critic_input
+            one, two = (TimeStep._make(map(change, step)) for step in (now, after))
+            found = make_trajectory(setup, one, two, (), decision).final_critic_input
             np.testing.assert_allclose(found, expected(critic, after.final_obs, alive))
-    assert STEPS[-1].truncated.all() and STEPS[-1].alive.all() and not alive.all()
+    before, last = STEPS[-2:]
+    assert last.truncated.all() and last.alive.all() and not before.alive.all()
 
 
 @pytest.mark.parametrize("critic", ["attention", "graph"])
@@ -96,7 +96,7 @@ def test_a_stage_keeps_the_inputs_of_the_whole_team(critic: str) -> None:
     """Of all that a critic across agents needs; everything else is that of the stage's agents."""
     setup, rows = SETUPS[critic], jnp.arange(AGENTS)[:, None]
     team = Batch(**dict.fromkeys(Batch._fields, rows))
-    stage: Any = Stage(**dict.fromkeys(Stage._fields, jnp.array([2])))
-    batch = stage_batch(setup, team, stage)
+    same: Any = dict.fromkeys(Stage._fields, jnp.array([2]))
+    batch = stage_batch(setup, team, Stage(**same))
     assert batch.critic_input.shape[0] == (1 if critic == "mlp_gru" else AGENTS)
     assert all((x == 2).all() for name, x in batch._asdict().items() if name != "critic_input")

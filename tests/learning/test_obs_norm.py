@@ -89,13 +89,13 @@ def test_steps_of_the_optimiser_leave_moments_unchanged(sharing: Any) -> None:
     layout = setup.actor_layout
     assert layout.component == plain.actor_layout.component
     params = setup.init(0).actor
-    actor = setup.actor(params)
+    actor: Any = setup.actor(params)
     assert actor.obs_norm is not None and actor.obs_norm.mean.shape == (2, 4)
     moments = replace(actor.obs_norm, mean=jnp.full((2, 4), 0.1), std=jnp.full((2, 4), 0.3))
     params = layout.pack(replace(actor, obs_norm=moments))
     grads = jax.tree.map(jnp.ones_like, params)
     after, _, _ = adam_step(layout, params, init_adam(params), grads, None, StepSize(0.1, 1.0))
-    changed = setup.actor(after)
+    changed: Any = setup.actor(after)
     for one, other in zip(*map(jax.tree.leaves, (changed.obs_norm, moments)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert (changed.network.output.weight != actor.network.output.weight).all()
@@ -114,13 +114,13 @@ def test_probabilities_of_a_rollout_are_exact() -> None:
     program = Program(VmapEnv(probe("unequal"), 4), tiny())
     state = program.init(0)
     for iteration in range(1, 4):
-        before = program.setup.actor(state.learner.actor).obs_norm
+        before: Any = program.setup.actor(state.learner.actor).obs_norm
         state, metrics = program.iterate(state)
-        norm = program.setup.actor(state.learner.actor).obs_norm
+        norm: Any = program.setup.actor(state.learner.actor).obs_norm
         assert metrics["replay_error"] < 1e-5
         assert (norm.count[:, 0] == 24 * iteration).all()
         assert (norm.mean != before.mean).any()
-    critic_norm = program.setup.critic(state.learner.critic).obs_norm
+    critic_norm: Any = program.setup.critic(state.learner.critic).obs_norm
     assert critic_norm.mean.shape[1] == program.setup.spec.state_size
 
 
@@ -145,7 +145,7 @@ def test_it_helps_where_observations_are_badly_scaled() -> None:
         )  # fmt: skip
         config = config.replace(actor_lr=3e-3, critic_lr=3e-3)
         program = Program(VmapEnv(env, 32), config, num_seeds=3)
-        state = program.init(0)
+        state, metrics = program.init(0), {}
         for _ in range(30):
             state, metrics = program.iterate(state)
         returns[obs_norm] = np.asarray(metrics["episode_return"])

@@ -13,8 +13,11 @@ from fp3o.learning.setup import Setup
 from fp3o.networks.conv import apply_convolutions, image_patches
 from fp3o.networks.conv_layers import ConvStack, conv_stack, default_conv, parse_conv, write_conv
 from fp3o.networks.layers import linear
-from fp3o.runs.limits import num_parameters
+from fp3o.runs.limits import RunCounts, check_limits, memory_needed, num_parameters
+from fp3o.runs.run_config import RunConfig
 from fp3o.spec import Discrete, EnvSpec
+from fp3o.training.host_policy import HostPolicy
+from fp3o.training.rollout import ActorInputs, choose_actions
 
 IMAGE, AGENTS = (7, 6, 3), 3
 CONV = ((4, 3, 1), (5, 2, 2))
@@ -70,7 +73,7 @@ def test_networks_have_one_map_per_convolution(sharing: str, critic_input: str) 
     config = Config(algorithm, sharing=sharing, conv=CONV, hidden=(8,), num_envs=2, rollout=4)
     setup = Setup(spec(), config)
     learner = setup.init(0)
-    networks = setup.actor(learner.actor).network, setup.critic(learner.critic).network
+    networks: Any = setup.actor(learner.actor).network, setup.critic(learner.critic).network
     shared = {"full": [1] * 4, "partial": [1, 1, 1, 3], "none": [3] * 4, "by_type": [2] * 4}
     layers = [*networks[0].conv, *networks[0].hidden, networks[0].output]
     assert [layer.weight.shape[0] for layer in layers] == shared[sharing]
@@ -153,3 +156,30 @@ def test_other_networks_get_images_as_features() -> None:
     """A custom network has no convolutions, and says so."""
     with pytest.raises(SettingError, match="conv is for the built-in network"):
         Setup(spec(), Config(network="broken_networks:Broken", conv=CONV))
+
+
+def test_patches_that_do_not_fit_into_memory_are_refused() -> None:
+    """The message names the settings that help."""
+    config = RunConfig.from_preset("pixels/cover-2").with_settings({"num_envs": 10**6})
+    spec, counts = config.task_info.spec(), RunCounts(1, 1, 1)
+    parts = memory_needed(spec, config.learner, counts)
+    # The larger of two layers: 5 x 5 patches of 3 x 3 x 3, 2 x 2 of 3 x 3 x 16.
+    patches = max(5 * 5 * 27, 2 * 2 * 144)
+    name = "the convolutions of a rollout"
+    assert parts[name].bytes == 4 * 10**6 * config.learner.rollout * 2 * patches
+    with pytest.raises(SettingError, match=f"{name} would need .* the kernels of conv"):
+        check_limits(spec, config.learner, 0, counts)
+
+
+def test_host_environments_get_the_same_decisions() -> None:
+    """Action selection on the host is compiled where there are convolutions."""
+    config = Config(sharing="none", conv=CONV, hidden=(8,), num_envs=2, rollout=4, obs_norm=True)
+    setup, random = Setup(spec(), config), np.random.default_rng(4)
+    policy, params = HostPolicy(setup, None), setup.init(1).actor
+    assert not policy._uses_numpy(1)
+    obs = random.random((2, AGENTS, NUMBERS + 2)).astype(np.float32)
+    mask, start = np.ones((2, AGENTS, 4), bool), np.zeros(2, bool)
+    inputs: Any = ActorInputs(obs, mask, start, np.zeros((2, AGENTS, 0), np.float32))  # pyright: ignore
+    decision = policy.decide(policy.fold(params), 2)(inputs, None)
+    wanted = choose_actions(setup, setup.actor(params), jax.tree.map(jnp.asarray, inputs), None)
+    np.testing.assert_array_equal(decision.action, wanted.action)

@@ -17,7 +17,7 @@ from doc_pages import Block, blocks, commands, page_id
 import fp3o
 from fp3o.bench import session as bench_session
 from fp3o.cli import main as cli
-from fp3o.envs.registry import get_task
+from fp3o.envs.registry import get_task, parse_task
 from fp3o.errors import MissingExtraError
 from fp3o.experiments import find_experiment
 from fp3o.experiments.framework import session
@@ -243,7 +243,7 @@ class World:
 
         if not isinstance(env, str):
             return EnvReport(env.spec, [])
-        return EnvReport(get_task(env.split(":")[0] if "/" in env else env).spec(), [])
+        return EnvReport(parse_task(env)[0].spec(), [])
 
     def run(self, block: Block) -> None:
         """Execute one block."""

@@ -15,6 +15,7 @@ from fp3o.envs.vectorise import VmapEnv
 from fp3o.learning.config import Config
 from fp3o.training.program import Program
 
+CREDIT: Any = PROBES["credit"]
 BUILT_IN = [name for name in ALGORITHMS if name not in REGISTERED_IN]
 RECURRENT: Any = {"gru_size": 4, "sequence_length": 3}
 
@@ -78,5 +79,5 @@ def test_devices_share_the_environments(critic: str) -> None:
 def test_host_environments(num_seeds: int | None) -> None:
     """The inputs are put together after the rollout."""
     config = TINY.replace(algorithm="a2po", critic="attention", sharing="none", **RECURRENT)
-    env = HostProbe(PROBES["credit"], config.num_envs * (num_seeds or 1))
+    env = HostProbe(CREDIT, config.num_envs * (num_seeds or 1))
     learns(config, Program(env, config, num_seeds))

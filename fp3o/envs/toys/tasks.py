@@ -51,7 +51,7 @@ _RADIO_PRESETS: Mapping[str, Preset] = {
     "demo": {
         "sharing": "none", "num_envs": 64, "rollout": 20, "epochs": 3, "minibatches": 4,
         "hidden": (64, 64), "std_param": "exp", "actor_lr": 1e-3, "critic_lr": 1e-3,
-        "entropy_coef": 0.03, "gamma": 0.8, "gae_lambda": 0.8, "steps": 200_000, "seeds": 3,
+        "entropy_coef": 0.03, "gamma": 0.8, "gae_lambda": 0.8, "steps": 120_000, "seeds": 3,
         "eval_every": 25,
         "eval_episodes": 100,
     },

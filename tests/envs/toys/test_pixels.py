@@ -42,8 +42,9 @@ def test_agents_are_in_the_middle_of_their_images() -> None:
 def test_the_state_is_all_images_stacked_along_the_channels() -> None:
     """Then the time, as in the observations."""
     spec, state = ENV.spec, np.asarray(ENV.observe(STATE).state)
-    assert spec.state_image == (7, 7, 2 * CHANNELS)
-    stacked = state[:, :-1].reshape(2, *spec.state_image)
+    shape = (7, 7, 2 * CHANNELS)
+    assert spec.state_image == shape
+    stacked = state[:, :-1].reshape(2, *shape)
     for agent, image in enumerate(images(ENV, STATE)):
         part = slice(agent * CHANNELS, (agent + 1) * CHANNELS)
         np.testing.assert_array_equal(stacked[0, ..., part], image)
