@@ -78,9 +78,9 @@ def iterate(
         out: the run directory; by default a new one under `runs/`.
         resume: a run, or the path of one, to continue in place of a task and settings.
         progress: display of the progress: auto, live, plain, notebook or quiet.
-            loggers: loggers in addition to `metrics.jsonl`; as in `train`.
+        loggers: loggers in addition to `metrics.jsonl`, as in `train`.
         **overrides: `preset` and settings, as in `train`; with `resume`, its options.
-    
+
     Example:
         loop = fp3o.iterate("mpe/simple_speaker_listener", steps=1e6, seeds=5)
         for step in loop:
