@@ -40,7 +40,7 @@ def seeds_of(batch: PooledVecEnv, key: Any, episodes: int) -> list[list[int]]:
 @pytest.mark.parametrize(("name", "steps"), [("CartPole-v1", 120), ("Pendulum-v1", 210)])
 def test_equals_the_raw_environments(name: str, steps: int) -> None:
     """Observations, rewards, ends, and final observations before a reset."""
-    batch = make_env(name).vectorise(2)
+    batch: Any = make_env(name).vectorise(2)
     raw = Raw(name, seeds_of(batch, KEY, 30))
     state, now = batch.reset(KEY)
     assert now.episode_start.all() and not (now.terminated | now.truncated).any()

@@ -123,7 +123,7 @@ def test_equals_the_raw_environment(name: str) -> None:
         action = random.integers(0, 5, (2, 1))
         state, now = batch.step(state, action[None])
         obs, rewards, over, *_ = raw.step(tuple(action[:, 0].tolist()))
-        assert now.reward[0, 0] == np.float32(np.mean(rewards))
+        assert now.reward[0, 0] == np.float32(np.mean(rewards))  # pyright: ignore
         assert bool(now.terminated[0]) == over
         if over:
             break
