@@ -1,7 +1,7 @@
 """Draw the learning curves of the page "Other environments".
 
-    python curves.py                          # curves.png from the CSV files of this folder
-    python curves.py pursuit=runs/pursuit     # write pursuit.csv from a run first
+python curves.py                          # curves.png from the CSV files of this folder
+python curves.py pursuit=runs/pursuit     # write pursuit.csv from a run first
 """
 
 import csv
@@ -18,11 +18,11 @@ HERE = Path(__file__).parent
 COLUMNS = ("seed", "step", "training_return", "evaluation_return")
 RANDOM = {
     "pursuit": -46.20,
-    "multiwalker": None,
+    "multiwalker": -98.19,
     "pixels": 0.124,
     "blind": 0.124,
     "lbf": 0.100,
-    "rware": None,
+    "rware": 0.0,
     "guide": -21.27,
     "pair": -21.36,
 }
@@ -68,8 +68,7 @@ def draw_task(axis, name: str) -> None:
                 if row["seed"] == seed and row[column]
             ]
             axis.plot(*zip(*points), label=column.split("_")[0] if seed == "0" else None, **style)
-    if RANDOM[name] is not None:
-        axis.axhline(RANDOM[name], color="0.4", lw=0.8, ls="--", label="random actions")
+    axis.axhline(RANDOM[name], color="0.4", lw=0.8, ls="--", label="random actions")
     axis.set_title(TITLES[name], fontsize=9)
     axis.set_xlabel("million steps", fontsize=8)
     axis.tick_params(labelsize=7)

@@ -1,7 +1,7 @@
 """Put four frames of a video side by side.
 
-    fp3o render runs/pursuit --episodes 1 --seconds 5 --out pursuit.gif --trust
-    python frames.py pursuit.gif pursuit.png
+fp3o render runs/pursuit --episodes 1 --seconds 5 --out pursuit.gif --trust
+python frames.py pursuit.gif pursuit.png
 """
 
 import sys

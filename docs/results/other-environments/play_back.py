@@ -71,6 +71,7 @@ class OwnTask:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         context.Process(target=serve, args=(name, variant, other), daemon=True).start()
+        other.close()  # so that the end of that process is noticed here
 
     def reset(self) -> dict[str, np.ndarray]:
         return self.pipe.recv()[0]
