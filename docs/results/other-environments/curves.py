@@ -67,7 +67,11 @@ def draw_task(axis, name: str) -> None:
                 for row in rows
                 if row["seed"] == seed and row[column]
             ]
-            axis.plot(*zip(*points), label=column.split("_")[0] if seed == "0" else None, **style)
+            axis.plot(
+                *zip(*points, strict=True),
+                label=column.split("_")[0] if seed == "0" else None,
+                **style,
+            )
     axis.axhline(RANDOM[name], color="0.4", lw=0.8, ls="--", label="random actions")
     axis.set_title(TITLES[name], fontsize=9)
     axis.set_xlabel("million steps", fontsize=8)
@@ -75,11 +79,12 @@ def draw_task(axis, name: str) -> None:
 
 
 def main() -> None:
+    """Write the CSV files of the runs that are given, and draw all tasks."""
     for argument in sys.argv[1:]:
         name, run = argument.split("=", 1)
         write_csv(name, Path(run))
     figure, axes = plt.subplots(2, 4, figsize=(12, 5.4))
-    for axis, name in zip(axes.flat, TITLES):
+    for axis, name in zip(axes.flat, TITLES, strict=True):
         draw_task(axis, name)
     for axis in axes[:, 0]:
         axis.set_ylabel("return per agent", fontsize=8)

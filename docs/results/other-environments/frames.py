@@ -12,6 +12,7 @@ HEIGHT, GAP, COUNT = 220, 6, 4
 
 
 def main(video: str, out: str) -> None:
+    """Write the first and the last frame of a video, and two between them, as one image."""
     with Image.open(video) as gif:
         frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(gif)]
     chosen = [frames[round(i * (len(frames) - 1) / (COUNT - 1))] for i in range(COUNT)]

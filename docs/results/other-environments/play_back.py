@@ -28,9 +28,11 @@ class ParallelTask:
         self.env = getattr(importlib.import_module(module), function)()
 
     def reset(self) -> dict[str, np.ndarray]:
+        """First observations by agent name."""
         return self._flat(self.env.reset(seed=SEED)[0])
 
     def step(self, actions: dict[str, Any], team: np.ndarray) -> tuple[Any, float, bool]:
+        """Next observations, mean reward of the team, and whether the episode is over."""
         obs, rewards, *_ = self.env.step({name: self._own(name, x) for name, x in actions.items()})
         reward = sum(rewards.values()) / len(self.env.possible_agents)
         return self._flat(obs), reward, not self.env.agents
@@ -53,9 +55,11 @@ class TeamTask:
         self.env = gymnasium.make(name.split("/", 1)[1], disable_env_checker=True)
 
     def reset(self) -> dict[str, np.ndarray]:
+        """First observations by agent name."""
         return self._named(self.env.reset(seed=SEED)[0])
 
     def step(self, actions: dict[str, Any], team: np.ndarray) -> tuple[Any, float, bool]:
+        """Next observations, mean reward of the team, and whether the episode is over."""
         own = tuple(int(action) for action in actions.values())
         obs, rewards, terminated, truncated, _ = self.env.step(own)
         return self._named(obs), float(np.mean(rewards)), bool(np.all(terminated) or truncated)
@@ -74,9 +78,11 @@ class OwnTask:
         other.close()  # so that the end of that process is noticed here
 
     def reset(self) -> dict[str, np.ndarray]:
+        """First observations by agent name."""
         return self.pipe.recv()[0]
 
     def step(self, actions: dict[str, Any], team: np.ndarray) -> tuple[Any, float, bool]:
+        """Next observations, mean reward of the team, and whether the episode is over."""
         self.pipe.send(team)
         return self.pipe.recv()
 
@@ -134,7 +140,7 @@ def play(run: Path, onnx_file: str) -> dict[str, Any]:
         obs, reward, over = task.step(player.act(obs), team)
         total, steps = total + reward, steps + 1
     jax = sorted(x for x, module in sys.modules.items() if module and x.startswith("jax"))
-    return {"run": run.name, "steps": steps, "return": total, "gap": gap, "jax modules": jax}
+    return {"run": run.name, "steps": steps, "return": float(total), "gap": gap, "jax modules": jax}
 
 
 if __name__ == "__main__":
