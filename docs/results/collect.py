@@ -28,8 +28,9 @@ Written by `python docs/results/collect.py DIR...` from the folders of `fp3o exp
 of pages from earlier versions was updated since, their numbers and figures were not. Scales are
 explained [here](../experiments.md#scales). A verdict holds for these runs only.
 
-Runs beside the experiments: [HalfCheetah at equal gradient steps](halfcheetah-controls.md) and
-[HalfCheetah without sharing](halfcheetah-sharing.md).
+Runs beside the experiments: [HalfCheetah at equal gradient steps](halfcheetah-controls.md),
+[HalfCheetah without sharing](halfcheetah-sharing.md) and
+[environments of other libraries, images and mixed actions](other-environments.md).
 
 | experiment | scale | cells | seeds | machines | verdict |
 |---|---|---|---|---|---|
