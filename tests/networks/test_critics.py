@@ -28,7 +28,7 @@ def make(critic: str, sharing: Any = "full", **settings: Any) -> tuple[Any, Any]
     params = [x + 0.3 * random.normal(size=x.shape) for x in setup.init(0).critic]
     x = random.normal(size=(AGENTS, SAMPLES, FEATURES))
     x = np.concatenate([x, np.ones((AGENTS, SAMPLES, AGENTS))], -1)
-    return setup.critic(tuple(map(jnp.asarray, params))), x  # pyright: ignore
+    return setup.critic(tuple(map(jnp.asarray, params))).network, x  # pyright: ignore
 
 
 @eqx.filter_jit
