@@ -77,7 +77,7 @@ class Critic(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "k r f"],
+        x: Float[Array, "n r f"],
         hidden_state: Float[Array, "k c h"],
         episode_start: Bool[Array, "k r"],
         agents: Agents = None,
