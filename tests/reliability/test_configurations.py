@@ -31,7 +31,7 @@ from fp3o.algorithms.surrogates import SURROGATES
 from fp3o.algorithms.table import ALGORITHMS, FIELDS
 from fp3o.errors import NonFiniteError, SettingError
 from fp3o.options import write_options
-from fp3o.policy import Policy
+from fp3o.policy import Policy, PolicyError
 from fp3o.runs import train as train_module
 from fp3o.runs.programs import make_program
 from fp3o.runs.progress import make_display
@@ -198,7 +198,7 @@ def test_configurations(
             config = RunConfig.from_preset(settings["task"]).with_settings({**TINY, **settings})
             config = config.resolve()
             limit = 120
-        except SettingError as error:
+        except (SettingError, PolicyError) as error:
             assert len(str(error)) < 2000
             result, limit = "refused", 20
         else:
