@@ -196,8 +196,8 @@ def test_what_cannot_work_is_refused(settings: Any, message: str) -> None:
 def test_a_custom_critic_is_accepted() -> None:
     """A class with another scope than the agent, by import path."""
     setup = Setup(SPEC, Config(critic="broken_networks:Sound", gru_size=4, sequence_length=4))
-    assert isinstance(setup.critic(setup.init(0).critic), broken_networks.Sound)
-    assert setup.crosses_agents and setup.critic_trunk.gru_size == 0
+    assert isinstance(setup.critic(setup.init(0).critic).network, broken_networks.Sound)
+    assert setup.crosses_agents and setup.trunks["critic"].gru_size == 0
 
 
 def test_a_graph_has_to_exist() -> None:

@@ -95,7 +95,7 @@ class SimpleSpeakerListener(ParticleEnv):
     }
     choices = ((3,), (MOVES,))
     obs_sizes = (3, 11)
-    agents = ("speaker", "listener")
+    agents = ("speaker_0", "listener_0")  # as in the original environment
     moving = (False, True)
     agent_types = (0, 1)
     has_goal = (False, True)

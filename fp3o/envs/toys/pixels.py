@@ -30,7 +30,7 @@ PIXEL_FAMILY = "pixels"
 CELL_MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column per action: stay, up, down, left, right."""
 
-CHANNELS = 3
+IMAGE_CHANNELS = 3
 CELL_PIXELS = 64
 """Size of a cell in a rendered frame."""
 
@@ -57,11 +57,12 @@ class Cover(Env):
     def spec(self) -> EnvSpec:
         """Images of the agents; those of all agents are the state."""
         n, side = self.num_agents, 2 * self.size - 1
-        image, state_image = (side, side, CHANNELS), (side, side, n * CHANNELS)
+        image, state_image = (side, side, IMAGE_CHANNELS), (side, side, n * IMAGE_CHANNELS)
         rules = "blind" if self.blind else "default"
         return EnvSpec(
             f"{PIXEL_FAMILY}/cover-{n}:{rules}", Discrete(((len(CELL_MOVES),),) * n),
-            obs_size=side * side * CHANNELS + 1, state_size=side * side * n * CHANNELS + 1,
+            obs_size=side * side * IMAGE_CHANNELS + 1,
+            state_size=side * side * n * IMAGE_CHANNELS + 1,
             agent_types=(0,) * n, episode_metrics=("won",), image=image, state_image=state_image,
             action_names=(("stay", "up", "down", "left", "right"),) * n,
         )  # fmt: skip
@@ -100,7 +101,7 @@ class Cover(Env):
         """The grid with this agent in the middle: outside, targets, other agents."""
         side, middle = 2 * self.size - 1, self.size - 1
         # The grid in the middle of a canvas, of which the agent sees a window.
-        canvas = jnp.zeros((side + middle, side + middle, CHANNELS)).at[..., 0].set(1.0)
+        canvas = jnp.zeros((side + middle, side + middle, IMAGE_CHANNELS)).at[..., 0].set(1.0)
         inside = slice(middle, middle + self.size)
         canvas = canvas.at[inside, inside, 0].set(0.0)
         rows, columns = (state.targets + middle).T
@@ -109,7 +110,7 @@ class Cover(Env):
         others = (jnp.arange(self.num_agents) != agent).astype(canvas.dtype)
         canvas = canvas.at[rows, columns, 2].max(others)
         row, column = state.agents[agent]
-        return jax.lax.dynamic_slice(canvas, (row, column, 0), (side, side, CHANNELS))
+        return jax.lax.dynamic_slice(canvas, (row, column, 0), (side, side, IMAGE_CHANNELS))
 
     def episode_metrics(self, state: Cells) -> Float[Array, " 1"]:
         """Whether all targets are covered at the end."""

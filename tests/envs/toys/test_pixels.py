@@ -9,7 +9,7 @@ import pytest
 
 import fp3o
 from fp3o.envs.scripted import run_scripted
-from fp3o.envs.toys.pixels import CHANNELS, PIXEL_TASKS, Cells, Cover, pixel_baselines
+from fp3o.envs.toys.pixels import IMAGE_CHANNELS, PIXEL_TASKS, Cells, Cover, pixel_baselines
 
 ENV = Cover(2, 4)
 STATE = Cells(jnp.array([[0, 1], [3, 3]]), jnp.array([[0, 3], [2, 1]]), jnp.zeros((), int))
@@ -42,11 +42,11 @@ def test_agents_are_in_the_middle_of_their_images() -> None:
 def test_the_state_is_all_images_stacked_along_the_channels() -> None:
     """Then the time, as in the observations."""
     spec, state = ENV.spec, np.asarray(ENV.observe(STATE).state)
-    shape = (7, 7, 2 * CHANNELS)
+    shape = (7, 7, 2 * IMAGE_CHANNELS)
     assert spec.state_image == shape
     stacked = state[:, :-1].reshape(2, *shape)
     for agent, image in enumerate(images(ENV, STATE)):
-        part = slice(agent * CHANNELS, (agent + 1) * CHANNELS)
+        part = slice(agent * IMAGE_CHANNELS, (agent + 1) * IMAGE_CHANNELS)
         np.testing.assert_array_equal(stacked[0, ..., part], image)
     np.testing.assert_array_equal(stacked[0], stacked[1])
 
