@@ -130,7 +130,6 @@ COMMAND = "import sys; from fp3o.cli.main import main; sys.exit(main(sys.argv[1:
 COMMANDS = {
     "train": ("train smac/3m --preset paper --out run", "compiling"),
     "check": ("check smac/3m", "running random episodes"),
-    "doctor": ("doctor", "checking packages"),
     "evaluate": ("evaluate policy --trust", "evaluating"),
     "experiment": ("experiment mpe-table --scale laptop --out grid", "compiling"),
     "sweep": ("sweep smac/3m --search actor_lr=1e-4..1e-3 --out sweep", "compiling"),
