@@ -6,13 +6,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fp3o.runs.signals import prompt_interrupts
 
-BUSY = """
+DEFAULT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""Tests may run in the background of a shell, where Ctrl-C is ignored."""
+BUSY = f"""
+{DEFAULT}
 import hashlib, sys
 from fp3o.runs import signals
 signals.ANSWER_SECONDS = 0.3
@@ -42,23 +47,28 @@ with signals.prompt_interrupts(), signals.stop_signals(say): compute()
 }
 
 
-def start(code: str) -> subprocess.Popen[str]:
-    """A process that is ready to be interrupted."""
+@contextmanager
+def started(code: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that is ready to be interrupted, and ended afterwards."""
     program = [sys.executable, "-c", BUSY + code]
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(program, env=environment, **pipes)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    time.sleep(0.5)  # it says so just before
-    return process
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(0.5)  # it says so just before
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("way", ["computing", "closing", "compiling"])
 def test_a_busy_main_thread(way: str) -> None:
     """The process ends with the status of an interruption and one line."""
-    process = start(WAYS[way])
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    with started(WAYS[way]) as process:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "interrupted; what was saved is intact" in errors
     assert ("closing environments and files" in errors) == (way == "closing")
@@ -66,16 +76,25 @@ def test_a_busy_main_thread(way: str) -> None:
 
 def test_the_first_interruption_of_training_waits() -> None:
     """The answer comes at once; only a second one ends the process before the iteration is done."""
-    process = start(WAYS["training"])
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert process.stderr.readline() == "stopping after this iteration ...\n"
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    with started(WAYS["training"]) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "stopping after this iteration ...\n"
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "interrupted" in errors
 
 
+@pytest.fixture
+def usual_handler() -> Iterator[None]:
+    """The handler with which Python starts in a terminal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_handler")
 def test_a_responsive_main_thread() -> None:
     """`KeyboardInterrupt` as usual; afterwards everything is as before."""
     before = signal.getsignal(signal.SIGINT)
@@ -86,6 +105,7 @@ def test_a_responsive_main_thread() -> None:
     assert signal.set_wakeup_fd(-1) == -1
 
 
+@pytest.mark.usefixtures("usual_handler")
 def test_other_handlers_stay() -> None:
     """An ignored signal, as under `nohup`, and other threads."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -106,10 +126,10 @@ def test_other_handlers_stay() -> None:
     assert found == [before]
 
 
+COMMAND = "import sys; from fp3o.cli.main import main; sys.exit(main(sys.argv[1:]))"
 COMMANDS = {
     "train": ("train smac/3m --preset paper --out run", "compiling"),
     "check": ("check smac/3m", "running random episodes"),
-    "doctor": ("doctor", "checking packages"),
     "evaluate": ("evaluate policy --trust", "evaluating"),
     "experiment": ("experiment mpe-table --scale laptop --out grid", "compiling"),
     "sweep": ("sweep smac/3m --search actor_lr=1e-4..1e-3 --out sweep", "compiling"),
@@ -124,7 +144,7 @@ def test_commands(name: str, tmp_path: Path) -> None:
         _write_policy(tmp_path / "policy")
     settings = {"FP3O_COMPILATION_CACHE": "0", "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.getcwd()}
     process = subprocess.Popen(
-        [sys.executable, "-m", "fp3o", *words.split()], cwd=tmp_path, text=True,
+        [sys.executable, "-c", f"{DEFAULT}\n{COMMAND}", *words.split()], cwd=tmp_path, text=True,
         env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert process.stdout is not None
