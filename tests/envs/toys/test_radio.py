@@ -87,8 +87,8 @@ def test_from_training_to_video(tmp_path: Path) -> None:
     assert isinstance(given, ChoicesAndVector)
     assert given.choices.probabilities[1].tolist() == [1, 0, 0, 0]
     assert (given.vector.std[1] > 0).all() and not given.vector.std[0].any()
-    assert policy.agent(0).act(np.zeros(4))[0].shape == (1,)
-    assert policy.agent(1).act(np.zeros(6))[0].shape == (3,)
+    assert policy.agent("guide").act(np.zeros(4))[0] == actions[0, 0]  # its choice alone
+    np.testing.assert_allclose(policy.agent("vehicle").act(np.zeros(6))[0], actions[1, 1:], 1e-5)
     assert all(np.isfinite(row["return"]) for row in run.evaluate(4)["policies"])
     run.render(tmp_path / "radio.gif", episodes=1, seconds=1)
     assert (tmp_path / "radio.gif").stat().st_size > 1000
