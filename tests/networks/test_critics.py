@@ -28,7 +28,7 @@ def make(critic: str, sharing: Any = "full", **settings: Any) -> tuple[Any, Any]
     params = [x + 0.3 * random.normal(size=x.shape) for x in setup.init(0).critic]
     x = random.normal(size=(AGENTS, SAMPLES, FEATURES))
     x = np.concatenate([x, np.ones((AGENTS, SAMPLES, AGENTS))], -1)
-    return setup.critic(tuple(map(jnp.asarray, params))), x  # pyright: ignore
+    return setup.critic(tuple(map(jnp.asarray, params))).network, x  # pyright: ignore
 
 
 @eqx.filter_jit
@@ -196,8 +196,8 @@ def test_what_cannot_work_is_refused(settings: Any, message: str) -> None:
 def test_a_custom_critic_is_accepted() -> None:
     """A class with another scope than the agent, by import path."""
     setup = Setup(SPEC, Config(critic="broken_networks:Sound", gru_size=4, sequence_length=4))
-    assert isinstance(setup.critic(setup.init(0).critic), broken_networks.Sound)
-    assert setup.crosses_agents and setup.critic_trunk.gru_size == 0
+    assert isinstance(setup.critic(setup.init(0).critic).network, broken_networks.Sound)
+    assert setup.crosses_agents and setup.trunks["critic"].gru_size == 0
 
 
 def test_a_graph_has_to_exist() -> None:
