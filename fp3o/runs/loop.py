@@ -67,7 +67,7 @@ def iterate(
     out: str | Path | None = None,
     resume: str | os.PathLike[str] | None = None,
     progress: DisplayStyle = "auto",
-    loggers: Loggers | None = None,
+    loggers: Loggers = ("tensorboard",),
     **overrides: Any,
 ) -> TrainingLoop:
     """Train like `train`, one iteration per turn of a `for` loop.
@@ -78,10 +78,8 @@ def iterate(
         out: the run directory; by default a new one under `runs/`.
         resume: a run, or the path of one, to continue in place of a task and settings.
         progress: display of the progress: auto, live, plain, notebook or quiet.
-        loggers: loggers in addition to `metrics.jsonl`; by default TensorBoard, or those of the run
-            that is resumed.
-        **overrides: `preset`, and settings and options by name, as in `train`; with `resume`, its
-            options: `steps`, `restart`, `trust`, `devices`, `players`.
+        loggers: loggers in addition to `metrics.jsonl`, as in `train`.
+        **overrides: `preset` and settings, as in `train`; with `resume`, its options.
 
     Example:
         loop = fp3o.iterate("mpe/simple_speaker_listener", steps=1e6, seeds=5)
@@ -99,7 +97,6 @@ def iterate(
     if out is None and num_processes() > 1:
         raise RunError("name the directory of a run of several processes with out=")
     path = free_path(resolved) if out is None else out
-    loggers = ("tensorboard",) if loggers is None else loggers
     steps = start_loop(resolved, path, make_display(progress), loggers, placement=placement)
     return TrainingLoop(steps, path, trust=True)
 
@@ -107,7 +104,7 @@ def iterate(
 def _resumed(
     run: str | os.PathLike[str],
     progress: DisplayStyle,
-    loggers: Loggers | None,
+    loggers: Loggers,
     options: dict[str, Any],
 ) -> TrainingLoop:
     path, placement, display = Path(run), Placement.take(options), make_display(progress)

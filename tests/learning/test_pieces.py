@@ -120,7 +120,7 @@ def test_initial_network() -> None:
     assert not any(np.any(layer.bias) for layer in net.hidden)
     setup = Setup(EnvSpec("arms", Box((1, 2)), 3, 3, (0, 1)), Config(hidden=(4,)))
     actor = setup.actor(setup.init(0).actor)
-    assert float(actor._std(None)[0, 0, 0]) == pytest.approx(0.3655, abs=1e-4)
+    assert float(actor.std()[0, 0, 0]) == pytest.approx(0.3655, abs=1e-4)
 
 
 def test_partial_sharing_keeps_the_trunk_norm_shared() -> None:

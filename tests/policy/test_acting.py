@@ -138,7 +138,7 @@ def test_draws_follow_the_probabilities(tmp_path: Path) -> None:
             np.testing.assert_allclose(taken.mean(0), vector.mean, atol=5 * 0.5 / many**0.5)
             np.testing.assert_allclose(taken.std(0), vector.std, atol=0.01)
         for d in range(2) if isinstance(given, Choices) else ():
-            p = given.probabilities[:, 4 * d : 4 * d + 4]
+            p = given.probabilities[:, 4 * d : 4 * d + 4]  # pyright: ignore
             frequency = (actions[:, :, d, None] == np.arange(4)).mean(0)
             assert (np.abs(frequency - p) <= 5 * np.sqrt(p * (1 - p) / many)).all()
             np.testing.assert_allclose(p.sum(-1), 1.0, atol=1e-6)

@@ -83,7 +83,8 @@ def test_options_reach_the_run_config(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr("fp3o.runs.train.start_run", start_run)
     (tmp_path / "a.toml").write_text("seeds = 3\nclip_range = 0.1\nhidden = [16]")
     words = shlex.split("--clip-range 0.3 --sharing 0,1 --steps 2M --no-agent-id --algorithm coppo")
-    main(["train", "mpe/simple_reference", "--config", str(tmp_path / "a.toml"), *words])
+    words += ["--preset", "paper", "--config", str(tmp_path / "a.toml")]
+    main(["train", "mpe/simple_reference", *words])
     settings = seen[0].settings
     wanted = {
         "seeds": 3, "clip_range": 0.3, "hidden": [16], "sharing": [0, 1], "steps": 2_000_000,

@@ -108,7 +108,7 @@ def test_a_loop_that_is_left_can_be_continued(tmp_path: Path, finished: Run) -> 
         if step.iteration == 2:
             break
     assert not loop.run.finished and loop.run.step == 48
-    second = fp3o.iterate(resume=loop.path, **QUIET)
+    second = fp3o.iterate(resume=loop.run, progress="quiet")  # with the default loggers
     with pytest.raises(ZeroDivisionError):
         for step in second:
             if step.iteration == 4:

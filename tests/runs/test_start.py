@@ -107,8 +107,8 @@ def test_frozen_partners_play_and_stay(finished: Run, tmp_path: Path) -> None:
     obs = np.random.default_rng(0).normal(size=(5, 3, policy.card.spec.obs_size))
     obs[:, 2] = obs[:, 0]
     (now, _), (then, _) = policy.distribution(obs), partner.distribution(obs)
-    np.testing.assert_array_equal(now[0][:, 1], then[0][:, 1])
-    np.testing.assert_allclose(now[0][:, 2], then[0][:, 0], atol=1e-6)
+    np.testing.assert_array_equal(now[0][:, 1], then[0][:, 1])  # pyright: ignore
+    np.testing.assert_allclose(now[0][:, 2], then[0][:, 0], atol=1e-6)  # pyright: ignore
     first, last = (arrays_of(run.path, k)[".state.learner.actor[0]"] for k in (0, -1))
     np.testing.assert_array_equal(first[:, 1:], last[:, 1:])
     assert (first[:, 0] != last[:, 0]).any()

@@ -58,7 +58,7 @@ def record_random_teams(name: str) -> RandomRecord:
         keys = jax.random.split(key, STEPS)
         later, *ends = jax.lax.scan(step, state, keys)[1]
         states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, later)
-        scripted = jax.vmap(lambda state: focus.act(state, key))(states)
+        scripted = jax.vmap(lambda state: focus.act(state, key))(states)  # pyright: ignore
         return states, [jax.vmap(each.observe)(states) for each in envs], *ends, scripted
 
     found = jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), EPISODES))

@@ -58,7 +58,7 @@ def overlaps_in_battles(name: str, battles: int, steps: int) -> tuple[Overlaps, 
         return units, (beyond, depth.max((1, 2)), (units.hp > 0).sum())
 
     def step(state: Any, key: Any) -> tuple[Any, Any]:
-        orders = env.orders(state.units, team.act(state, key)[:, 0])
+        orders = env.orders(state.units, team.act(state, key)[:, 0])  # pyright: ignore
         shape = LOOPS_PER_STEP, len(fight.units)
         noise = jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
         given = jax.tree.map(lambda x: jnp.broadcast_to(x, (LOOPS_PER_STEP, *x.shape)), orders)
@@ -192,7 +192,7 @@ def attackers_in_battles(battles: int, steps: int) -> np.ndarray:
     sides, reach = env.battle.sides[1], env.battle.stats.weapon_range[env.battle.num_allies :]
 
     def step(state: Any, key: Any) -> tuple[Any, Any]:
-        new = env.step(state, team.act(state, key), key)[0]
+        new = env.step(state, team.act(state, key), key)[0]  # pyright: ignore
         near = edge_gaps(env.battle, new.units, *sides).min(1) <= reach + 1e-3
         return new, (near & (new.units.hp[sides[0]] > 0)).sum()
 

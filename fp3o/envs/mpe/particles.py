@@ -150,7 +150,6 @@ class ParticleEnv(Env):
     has_goal: ClassVar[tuple[bool, ...]]
     """Whether each agent has a landmark to reach."""
     radius: ClassVar[float]
-    """Radius of an agent."""
     observed: ClassVar[tuple[tuple[int, ...], ...]] = ()
     """The agents that each agent sees or hears; empty: all others."""
     solid: ClassVar[bool] = False
@@ -182,12 +181,10 @@ class ParticleEnv(Env):
         rows = []
         for sizes, moving in zip(self.choices, self.moving, strict=True):
             messages = tuple(f"message {m}" for m in range(sizes[-1]))
-            if len(sizes) == 1:
-                rows.append(moves if moving else messages)
-            elif self.rules.joint:
-                rows.append(tuple(f"{move}, {message}" for message in messages for move in moves))
-            else:
-                rows.append(moves + messages)
+            alone, both = moves if moving else messages, moves + messages
+            if self.rules.joint:
+                both = tuple(f"{move}, {message}" for message in messages for move in moves)
+            rows.append(alone if len(sizes) == 1 else both)
         return tuple(rows)
 
     def reset(self, key: PRNGKeyArray) -> ParticleState:

@@ -61,7 +61,8 @@ class Cover(Env):
         rules = "blind" if self.blind else "default"
         return EnvSpec(
             f"{PIXEL_FAMILY}/cover-{n}:{rules}", Discrete(((len(CELL_MOVES),),) * n),
-            obs_size=side * side * IMAGE_CHANNELS + 1, state_size=side * side * n * IMAGE_CHANNELS + 1,
+            obs_size=side * side * IMAGE_CHANNELS + 1,
+            state_size=side * side * n * IMAGE_CHANNELS + 1,
             agent_types=(0,) * n, episode_metrics=("won",), image=image, state_image=state_image,
             action_names=(("stay", "up", "down", "left", "right"),) * n,
         )  # fmt: skip

@@ -23,7 +23,7 @@ RADIO = "radio"
 """The family."""
 
 BEACONS = np.array([(-0.7, 0.7), (0.7, 0.7), (-0.7, -0.7), (0.7, -0.7)], np.float32)
-CHANNELS = len(BEACONS)
+NUM_CHANNELS = len(BEACONS)
 
 MAX_SPEED, REACHED = 0.2, 0.15
 """Longest move per step in x and in y; distance from a goal at which it is reached."""
@@ -55,10 +55,10 @@ class RadioEnv(Env):
     @property
     def spec(self) -> EnvSpec:
         """Sizes of the task; an agent without a radio or without a vehicle has shorter arrays."""
-        channels = tuple(f"channel {c}" for c in range(CHANNELS))
-        sizes = tuple(CHANNELS * s + (2 + CHANNELS) * m for s, m in self._abilities)
+        channels = tuple(f"channel {c}" for c in range(NUM_CHANNELS))
+        sizes = tuple(NUM_CHANNELS * s + (2 + NUM_CHANNELS) * m for s, m in self._abilities)
         names = [(channels if s else ("no choice",)) + ("x", "y") * m for s, m in self._abilities]
-        choices = Discrete(tuple((CHANNELS if s else 1,) for s in self.speaks))
+        choices = Discrete(tuple((NUM_CHANNELS if s else 1,) for s in self.speaks))
         return EnvSpec(
             f"{RADIO}/{self.name}",
             Mixed(choices, Box(tuple(2 * m for m in self.moves))),
@@ -81,7 +81,7 @@ class RadioEnv(Env):
         """Vehicles start near the centre."""
         position_key, goal_key = jax.random.split(key)
         position = jax.random.uniform(position_key, (2, 2), minval=-0.3, maxval=0.3)
-        goal = jax.random.randint(goal_key, (2,), 0, CHANNELS)
+        goal = jax.random.randint(goal_key, (2,), 0, NUM_CHANNELS)
         return RadioState(position, goal, jnp.full(2, SILENCE), jnp.zeros((), int))
 
     def step(self, state: RadioState, action: Float[Array, "2 3"], key: PRNGKeyArray):
@@ -98,8 +98,8 @@ class RadioEnv(Env):
         """Speakers: the other's goal. Vehicles: their position and what they hear."""
         rows = []
         for i, (speaks, moves) in enumerate(self._abilities):
-            goal = jax.nn.one_hot(state.goal[1 - i], CHANNELS)
-            heard = jax.nn.one_hot(state.heard[i], CHANNELS)
+            goal = jax.nn.one_hot(state.goal[1 - i], NUM_CHANNELS)
+            heard = jax.nn.one_hot(state.heard[i], NUM_CHANNELS)
             rows.append(jnp.concatenate([goal] * speaks + [state.position[i], heard] * moves))
         width = max(map(len, rows))
         obs = jnp.stack([jnp.pad(row, (0, width - len(row))) for row in rows])
@@ -141,7 +141,7 @@ class Driver:
         goal = jnp.asarray(BEACONS)[state.goal] * self.informed
         move = jnp.clip((goal - state.position) / MAX_SPEED, -1.0, 1.0)
         if self.noise:
-            channel = jax.random.randint(first, (2,), 0, CHANNELS)
+            channel = jax.random.randint(first, (2,), 0, NUM_CHANNELS)
             move = jax.random.uniform(second, (2, 2), minval=-1.0, maxval=1.0)
         return jnp.concatenate([(channel * speaks)[:, None].astype(float), move], axis=1)
 

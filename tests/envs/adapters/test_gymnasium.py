@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from fp3o.envs.adapters.gymnasium import GymVecEnv, make_env
+from fp3o.envs.adapters.gymnasium import make_env
 from fp3o.envs.check import check_env
+from fp3o.envs.workers.vec_env import PooledVecEnv
 from fp3o.errors import UserError
 from fp3o.learning.config import Config
 from fp3o.runs.checkpoint import to_arrays
@@ -29,7 +30,7 @@ class Raw:
         return self.envs[i].reset(seed=self.seeds[i].pop(0))[0]
 
 
-def seeds_of(batch: GymVecEnv, key: Any, episodes: int) -> list[list[int]]:
+def seeds_of(batch: PooledVecEnv, key: Any, episodes: int) -> list[list[int]]:
     """The seeds of the first episodes: of the key, the environment's and the episode's index."""
     words = [[*np.asarray(jax.random.key_data(key)).tolist(), i] for i in range(batch.num_envs)]
     draw = lambda own: int(np.random.SeedSequence(own).generate_state(1)[0] >> 1)  # noqa: E731
@@ -39,7 +40,7 @@ def seeds_of(batch: GymVecEnv, key: Any, episodes: int) -> list[list[int]]:
 @pytest.mark.parametrize(("name", "steps"), [("CartPole-v1", 120), ("Pendulum-v1", 210)])
 def test_equals_the_raw_environments(name: str, steps: int) -> None:
     """Observations, rewards, ends, and final observations before a reset."""
-    batch = make_env(name).vectorise(2)
+    batch: Any = make_env(name).vectorise(2)
     raw = Raw(name, seeds_of(batch, KEY, 30))
     state, now = batch.reset(KEY)
     assert now.episode_start.all() and not (now.terminated | now.truncated).any()

@@ -1,6 +1,7 @@
 """Images in observations, environments with turns, and ids of PettingZoo's registry."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +28,7 @@ def test_images_are_learned_evaluated_and_rendered(tmp_path: Path) -> None:
     _, now = env.vectorise(1).reset(jax.random.key(0))
     assert now.obs[0, 0, -1] == 1
     np.testing.assert_allclose(np.unique(now.obs[0, 0, :-1]), [0, 0.2, 1], rtol=1e-6)
-    run = fp3o.train(SPOT, out=tmp_path / "run", **SMALL | {"loggers": ()})
+    run = fp3o.train(SPOT, out=tmp_path / "run", loggers=(), **SMALL)  # pyright: ignore
     assert all(np.isfinite(row["return"]) for row in run.evaluate(2)["policies"])
     run.render(tmp_path / "spot.gif", episodes=1, seconds=1)
     assert (tmp_path / "spot.gif").stat().st_size > 500
@@ -58,8 +59,9 @@ def test_states_that_fail() -> None:
                 raise AttributeError("gone")
             return np.full(3, self.time, np.float32)
 
-    def last(**options: object) -> np.ndarray:
-        batch = PettingZoo(Forgetful, {"max_cycles": options.pop("cycles")}, **options).vectorise(1)
+    def last(**options: Any) -> Any:
+        made: Any = PettingZoo(Forgetful, {"max_cycles": options.pop("cycles")}, **options)
+        batch = made.vectorise(1)
         state, now = batch.reset(jax.random.key(0))
         for _ in range(2):
             state, now = batch.step(state, np.zeros((1, 2, 1), int))

@@ -48,7 +48,7 @@ def check_observation(env: ParticleEnv, observation: Any, rows: list[Any]) -> No
 
 def draw(rng: np.random.Generator, env: ParticleEnv) -> np.ndarray:
     """A random available action."""
-    return rng.integers(0, np.array(env.spec.actions.sizes))
+    return rng.integers(0, np.array(env.spec.actions.sizes))  # pyright: ignore
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -121,7 +121,7 @@ def test_facts(env: ParticleEnv) -> None:
     np.testing.assert_array_equal(observation.action_mask, spec.actions.mask)
     assert observation.alive.all() and spec.truncates == (env.variant == "mpe2")
     assert {env: 1}[particle_env(env.name, env.variant)] == 1
-    wide = spec.actions.sizes
+    wide = spec.actions.sizes  # pyright: ignore
     for action in (np.zeros_like(wide), np.array(wide) - 1):
         move, word = env.split_action(jnp.asarray(action))
         np.testing.assert_array_equal(env.join_action(move, word), action)
@@ -134,7 +134,7 @@ def test_facts(env: ParticleEnv) -> None:
 def test_sizes_and_padding() -> None:
     """The numbers of the published tasks."""
     sizes = {
-        named(g): (g.spec.actions.sizes, g.spec.obs_size, g.spec.state_size, g.spec.agent_types)
+        named(g): (g.spec.actions.sizes, g.spec.obs_size, g.spec.state_size, g.spec.agent_types)  # pyright: ignore
         for g in ENVS
     }
     talk, spread = (((3,), (5,)), 11, 14, (0, 1)), (((5,),) * 3, 18, 54, (0, 0, 0))

@@ -37,7 +37,7 @@ exactly where distances are squared, 25·2·(1 + reach²)/3. Those of simple_spr
 
 def acts(env: ParticleEnv) -> dict[str, ScriptedPolicy]:
     """The scripted policies by name."""
-    return {baseline.name: baseline.act for baseline in particle_baselines(env)}
+    return {one.name: one.act for one in particle_baselines(env) if one.act}
 
 
 def earned(env: ParticleEnv, policy: ScriptedPolicy, episodes: int) -> np.ndarray:

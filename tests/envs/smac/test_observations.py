@@ -37,7 +37,7 @@ def test_sizes_are_the_published_ones(name: str) -> None:
     agents, actions, limit, smac, paper, most = TABLE[name]
     for layout, sizes in (("smac", smac), ("paper", paper)):
         spec = smac_env(name, layout).spec
-        assert spec.actions.sizes == ((actions,),) * agents
+        assert spec.actions.sizes == ((actions,),) * agents  # pyright: ignore
         assert (spec.obs_size, spec.state_size) == sizes
         assert spec.truncates
     assert MAPS[name].max_episode_steps == limit

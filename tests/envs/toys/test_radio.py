@@ -9,13 +9,14 @@ import pytest
 from small_runs import SMALL
 
 import fp3o
-from fp3o.cli.listing import action_text
 from fp3o.envs.check import check_env
+from fp3o.envs.check_facts import action_text
 from fp3o.envs.random_play import play_at_random, sample_actions
 from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.toys.radio import BEACONS, RADIO_TASKS, radio_baselines
 from fp3o.envs.vectorise import VmapEnv
+from fp3o.policy import ChoicesAndVector
 from fp3o.sharing.auto import auto_sharing
 from fp3o.spec import Box, Discrete, Mixed
 
@@ -42,7 +43,7 @@ def test_specifications() -> None:
     """Sizes, names and meanings fit each other."""
     assert GUIDE.spec.actions == Mixed(Discrete(((4,), (1,))), Box((0, 2)))
     assert PAIR.spec.actions == Mixed(Discrete(((4,), (4,))), Box((2, 2)))
-    assert action_text(GUIDE.spec.actions) == "choices 4, 1 and vectors of 0, 2"
+    assert action_text(GUIDE.spec.actions) == "4, 1 and vectors of 0, 2"
     for env in (GUIDE, PAIR):
         counts = env.spec.actions.mask.sum(1).tolist()
         assert [len(names) for names in env.spec.action_names] == counts
@@ -83,6 +84,7 @@ def test_from_training_to_video(tmp_path: Path) -> None:
     assert actions.shape == (2, 3) and actions.dtype == np.float32
     assert actions[0, 0] in range(4) and not actions[0, 1:].any() and actions[1, 0] == 0
     given, _ = policy.distribution([np.zeros(4), np.zeros(6)])
+    assert isinstance(given, ChoicesAndVector)
     assert given.choices.probabilities[1].tolist() == [1, 0, 0, 0]
     assert (given.vector.std[1] > 0).all() and not given.vector.std[0].any()
     assert policy.agent(0).act(np.zeros(4))[0].shape == (1,)
