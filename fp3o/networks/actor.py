@@ -82,7 +82,10 @@ class Critic(eqx.Module):
         episode_start: Bool[Array, "k r"],
         agents: Agents = None,
     ) -> tuple[Float[Array, "k r 1"], Float[Array, "k r h"]]:
-        """Normalised value of every agent at every step, and the hidden states after it."""
+        """Normalised value of every agent at every step, and the hidden states after it.
+
+        `x` has the agents of the stage, or all agents if the network looks across them.
+        """
         return self.network(x, hidden_state, episode_start, agents)
 
 
