@@ -73,8 +73,7 @@ class FlatTeam(gymnasium.Env):
 
     def step(self, action: np.ndarray) -> Any:
         """Apply the actions of the team."""
-        codecs = zip(self._layout.agents, self._layout.action_codecs, action, strict=True)
-        given = {agent: codec.decode(x) for agent, codec, x in codecs}
+        given = self._layout.decode(action, self._layout.agents)
         obs, rewards, ended, cut, _ = self._env.step(given)
         reward = float(np.mean([*rewards.values()]))
         return self._row(obs), reward, all(ended.values()), all(cut.values()), {}
