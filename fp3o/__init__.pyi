@@ -26,6 +26,7 @@ from .runs.loop import TrainingLoop, iterate
 from .runs.recording import record
 from .runs.run import Run
 from .runs.run_config import RunConfig
+from .runs.source import export
 from .runs.train import resume, train
 from .runs.turn import TrainingStep
 from .runs.video import render
@@ -82,6 +83,7 @@ __all__ = [
     "check_env",
     "curriculum",
     "evaluate",
+    "export",
     "iterate",
     "layer_groups",
     "linear",

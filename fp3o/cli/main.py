@@ -6,7 +6,9 @@ Heavy imports are deferred until a command runs, so that `fp3o --help` is fast.
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import version
+from typing import NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -61,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run_command(arguments[0], arguments[1:])
     except KeyboardInterrupt:
         print_error("interrupted")
+        if argv is None:
+            _end(130)
         return 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the output has closed the pipe
@@ -70,6 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print_error(str(error))
         return 2 if isinstance(error, ValueError) else 1
+
+
+def _end(status: int) -> NoReturn:
+    """End this program at once: where it compiled, Python's own end takes long or crashes."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(status)
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:

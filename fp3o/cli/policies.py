@@ -44,12 +44,17 @@ class ExportOptions(PolicyOptions):
 def export_command(argv: Sequence[str]) -> None:
     """Export a trained policy: to a folder that can be loaded anywhere, ONNX or StableHLO."""
     options = read_options(ExportOptions, argv, export_command)
-    policy = options.load()
-    if options.to == "folder":
-        policy.save(options.out)
-    else:
-        with activity("exporting"):
-            policy.export(options.out, options.to)
+    from fp3o.runs.source import export
+
+    with activity("exporting"):
+        export(
+            options.run,
+            options.out,
+            options.to,
+            which=options.which,
+            policy_seed=options.policy_seed,
+            trust=options.trust,
+        )
     print(options.out)
 
 

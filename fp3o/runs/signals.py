@@ -25,6 +25,9 @@ INTERRUPTED = 130
 
 STOPPING = "stopping after this iteration ..."
 
+DROPPED = 0
+"""Byte that asks for an interruption again; signals are numbered from 1."""
+
 _COLLECTED: list[list[int]] = []
 """Signals received, one list per active context; the innermost last."""
 
@@ -70,7 +73,12 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def stop_at_once() -> Iterator[None]:
-    """Let the first Ctrl-C stop at once again: while a program is compiled, nothing is lost."""
+    """Let the first Ctrl-C stop at once again: while a program is compiled, nothing is lost.
+
+    One that was collected before stops here.
+    """
+    if any(signal.SIGINT in collected for collected in _COLLECTED):
+        raise KeyboardInterrupt
     _AT_ONCE[0] += 1
     try:
         yield
@@ -95,9 +103,19 @@ def prompt_interrupts() -> Iterator[None]:
     watcher.start()
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, _interrupt)
+    hook = sys.unraisablehook
+
+    def repeat(dropped: "sys.UnraisableHookArgs") -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            os.write(writer, bytes([DROPPED]))
+        else:
+            hook(dropped)
+
+    sys.unraisablehook = repeat
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.set_wakeup_fd(before)
         os.close(writer)
@@ -122,6 +140,9 @@ def _watch(reader: int) -> None:
         numbers = os.read(reader, 64)
         if not numbers:  # the command has ended
             return
+        if DROPPED in numbers:  # by a callback of a weak reference or a destructor
+            interruptions -= 1
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         if signal.SIGINT in numbers:
             # The main thread may have been first.
             received, wait = time.monotonic() - ANSWER_SECONDS / 2, ANSWER_SECONDS

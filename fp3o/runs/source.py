@@ -3,13 +3,16 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
-from fp3o.errors import SettingError
+from fp3o.errors import SettingError, nearest
 from fp3o.options import show
 from fp3o.policy import Policy
 from fp3o.policy.files import find_policy, policies_of_run
 from fp3o.reports.data.record import RunRecord
+
+EXPORTS = ("folder", "onnx", "stablehlo")
+"""Formats of exports; only a folder can be loaded again."""
 
 _Run = TypeVar("_Run", bound="LoadedRun")
 
@@ -79,6 +82,28 @@ def load_policies(
         if name == which and policy_seed in (None, seed)
     }
     return {name: Policy.load(folder, trust=trust) for name, folder in known.items()}
+
+
+def export(
+    source: PolicySource,
+    out: str | os.PathLike[str],
+    to: str = "folder",
+    **choice: Unpack[PolicyChoice],
+) -> Path:
+    """Export a policy for use elsewhere, and return the path.
+
+    Args:
+        source: a run, a policy, or the path of a run directory or a policy folder.
+        out: the folder, or the file of another format.
+        to: `folder`: a policy folder, `onnx` or `stablehlo`: one step of the team.
+        **choice: of a run, `which` of its policies, `best` (default) or `last`, and
+            `policy_seed`, by default the one with the best evaluation. `trust=True` allows the
+            policy to name a network that has to be imported.
+    """
+    if to not in EXPORTS:
+        raise SettingError(f"cannot export to {to!r}: {nearest(to, EXPORTS)}")
+    policy = load_policy(source, **choice)
+    return policy.save(out) if to == "folder" else policy.export(out, to)
 
 
 def is_trusted(source: PolicySource) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fp3o.runs.signals import prompt_interrupts
+from fp3o.runs.signals import prompt_interrupts, stop_at_once, stop_signals
 
 DEFAULT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """Tests may run in the background of a shell, where Ctrl-C is ignored."""
@@ -47,6 +47,23 @@ with signals.prompt_interrupts(), signals.stop_signals(say): compute()
 }
 
 
+DROPPED = """
+import time, weakref
+class Thing: pass
+def callback(reference):
+    print("ready", flush=True)
+    time.sleep(60)
+with signals.prompt_interrupts():
+    thing = Thing()
+    reference = weakref.ref(thing, callback)
+    try:
+        del thing  # what the callback raises is dropped
+        time.sleep(60)
+    except KeyboardInterrupt:
+        sys.exit(7)
+"""
+
+
 @contextmanager
 def started(code: str) -> Iterator[subprocess.Popen[str]]:
     """A process that is ready to be interrupted, and ended afterwards."""
@@ -72,6 +89,24 @@ def test_a_busy_main_thread(way: str) -> None:
     assert process.returncode == 130
     assert "interrupted; what was saved is intact" in errors
     assert ("closing environments and files" in errors) == (way == "closing")
+
+
+def test_an_interruption_that_a_callback_drops() -> None:
+    """It is raised again in the program itself, without a traceback of the callback."""
+    with started(DROPPED) as process:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 7 and not errors
+
+
+def test_an_interruption_before_compiling() -> None:
+    """One that was collected stops where nothing is worth waiting for."""
+    said: list[str] = []
+    with stop_signals(said.append) as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop == [signal.SIGINT] and len(said) == 1
+        with pytest.raises(KeyboardInterrupt), stop_at_once():
+            pass
 
 
 def test_the_first_interruption_of_training_waits() -> None:

@@ -39,6 +39,18 @@ def test_a_run_a_policy_and_a_path_mean_the_same(finished: Run) -> None:
     assert [*load_policies(finished)] == ["seed-0 last", "seed-1 last"]
 
 
+def test_an_export_of_a_run_a_policy_and_a_path(finished: Run, tmp_path: Path) -> None:
+    """The same policy, in a folder or as a file; unknown formats are refused."""
+    policy, out = finished.policy("last", policy_seed=1), tmp_path / "out"
+    for one, choice in ((finished, {"which": "last", "policy_seed": 1}), (policy, {})):
+        assert fp3o.Policy.load(fp3o.export(one, out, **choice)).weights.keys()
+        for name, array in fp3o.Policy.load(out).weights.items():
+            np.testing.assert_array_equal(array, policy.weights[name])
+    assert fp3o.export(str(finished.path), tmp_path / "x.stablehlo", to="stablehlo").exists()
+    with pytest.raises(fp3o.UserError, match="to 'foldr': did you mean 'folder'"):
+        fp3o.export(finished, out, to="foldr")
+
+
 def test_evaluating_a_policy_in_memory_writes_nothing(finished: Run) -> None:
     """The numbers are those of its folder."""
     policy = finished.policy("last", policy_seed=0)

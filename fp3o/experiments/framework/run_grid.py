@@ -151,7 +151,7 @@ def run_grid(cells: Sequence[Cell], out: Path, display: Display) -> bool:
     """Run all unfinished cells one after another; False if a signal stopped it."""
     left = unfinished_cells(cells, out, display)
     progress = GridProgress(cells, left, display)
-    with stop_signals(lambda _: None) as stop:
+    with stop_signals(display.say) as stop:
         for cell in left:
             with progress.cell(cell) as cell_display:
                 status = run_cell(cell, out, cell_display)
