@@ -93,7 +93,8 @@ def describe_error(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "a message that cannot be read"
-    return printable(f"{type(error).__name__}: {text}")
+    name = type(error).__name__
+    return printable(f"{name}: {text}" if text else name)
 
 
 def _import_longest(parts: list[str]) -> tuple[Any, list[str]]:

@@ -47,6 +47,11 @@ def adjacency_matrix(spec: EnvSpec, obs: Any, state: Any) -> Bool[Array, "*b n n
         raise EnvError(f"{spec.name} has no graph of agents: give one in EnvSpec.adjacency")
     if isinstance(adjacency, tuple):
         return jnp.broadcast_to(_fixed(spec.name, adjacency, n), shape)
+    if not callable(adjacency):
+        raise EnvError(
+            f"{spec.name}: EnvSpec.adjacency is a {type(adjacency).__name__}: give a tuple with "
+            "the neighbours of every agent, or a function"
+        )
     result = jnp.asarray(adjacency(jnp.asarray(obs), jnp.asarray(state)))
     if result.shape != shape:
         raise EnvError(

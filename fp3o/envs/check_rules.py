@@ -8,7 +8,7 @@ import numpy as np
 
 from fp3o.envs.adjacency import adjacency_matrix
 from fp3o.envs.api import VecEnv
-from fp3o.envs.interface import Problem, image_problems
+from fp3o.envs.interface import Problem, agent_problems, image_problems
 from fp3o.envs.random_play import RandomPlay, play_at_random
 from fp3o.errors import EnvError
 from fp3o.spec import ActionSpace, Discrete, EnvSpec, Mixed
@@ -26,6 +26,7 @@ def spec_problems(spec: EnvSpec) -> Iterator[Problem]:
     for name, size in (("obs_size", spec.obs_size), ("state_size", spec.state_size)):
         if size < 1:
             yield Problem("error", f"{name} is {size}", "give the networks at least one input")
+    yield from agent_problems(spec)
     yield from image_problems(spec)
     choices = spec.actions.discrete if isinstance(spec.actions, Mixed) else spec.actions
     if isinstance(choices, Discrete) and min(map(min, choices.sizes)) < 1:

@@ -47,6 +47,21 @@ def image_problems(spec: EnvSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
+def agent_problems(spec: EnvSpec) -> Iterator[Problem]:
+    """Names and sizes that do not fit the agents: policies with them could not be loaded."""
+    for name in ("agents", "obs_sizes", "action_names"):
+        if (given := len(getattr(spec, name))) not in (0, spec.num_agents):
+            yield Problem(
+                "error", f"{name} is for {given} agents, agent_types for {spec.num_agents}",
+                f"give EnvSpec.{name} one entry per agent",
+            )  # fmt: skip
+    if len({*spec.agents}) < len(spec.agents):
+        yield Problem("error", "agents has the same name twice", "give every agent its own name")
+    if max(spec.agent_obs_sizes) > spec.obs_size:
+        what = f"obs_sizes has {max(spec.agent_obs_sizes)}, and obs_size is {spec.obs_size}"
+        yield Problem("error", what, "make obs_size the largest of obs_sizes")
+
+
 def require_shapes(spec: EnvSpec, num_envs: int, timestep: TimeStep, method: str) -> None:
     """Raise `WrongShapeError` unless all arrays have the specified shapes and types.
 

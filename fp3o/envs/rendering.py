@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fp3o.errors import UserError
+from fp3o.imports import describe_error
 
 INK, PAPER, GRID, EDGE = "#2b2d33", "#fbfaf7", "#e4e1da", "#d8d4ca"
 """Colours of text, background, grid lines and frames."""
@@ -70,7 +71,7 @@ def rendered_frame(render: Callable[[], Any]) -> np.ndarray | None:
         frame = render()
     except Exception as error:
         raise UserError(
-            f"the environment cannot be rendered: {type(error).__name__}: {error}. Without a "
+            f"the environment cannot be rendered: {describe_error(error)}. Without a "
             "display, pygame needs SDL_VIDEODRIVER=dummy and MuJoCo a library for MUJOCO_GL=egl "
             "(libEGL) or osmesa"
         ) from error

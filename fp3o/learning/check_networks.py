@@ -1,6 +1,6 @@
 """Checks of the settings of networks: precision, images, critics that look across agents."""
 
-from fp3o.envs.interface import image_problems
+from fp3o.envs.interface import agent_problems, image_problems
 from fp3o.errors import EnvError, SettingError
 from fp3o.learning.config import Config
 from fp3o.networks.conv_layers import write_conv
@@ -23,7 +23,7 @@ def check_networks(config: Config, spec: EnvSpec) -> None:
 
 
 def _check_images(config: Config, spec: EnvSpec) -> None:
-    for problem in image_problems(spec):
+    for problem in (*agent_problems(spec), *image_problems(spec)):
         raise EnvError(f"{spec.name}: {problem.what}. Fix: {problem.fix}")
     layers = config.conv or ()
     if layers and not (spec.image or spec.state_image):

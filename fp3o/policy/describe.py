@@ -47,7 +47,7 @@ def policy_text(card: Card) -> str:
             f"  {agent['name']:<{width}}  observation of {agent['obs_size']}, {_action_text(agent)}"
         )
     if isinstance(card.spec.actions, Mixed):
-        lines.append("  an action is one row of numbers: the choices, then the vector")
+        lines.append("  in arrays, a row of actions is the choices, then the vector")
     return "\n".join(printable(line, 400) for line in lines)
 
 

@@ -42,7 +42,7 @@ class TeamInputs:
         size, count = self._size, self._count
         parts = self._per_agent(obs, "obs")
         if parts is None:
-            obs = np.asarray(obs)
+            obs = _array(obs, "obs")
             if obs.shape[-2:] != (count, size):
                 raise SettingError(
                     f"obs has shape {obs.shape}: give (*batch, {count}, {size}), or a dict by "
@@ -72,12 +72,12 @@ class TeamInputs:
     def hidden_state(self, given: Any, episode_start: Any, batch: tuple[int, ...]) -> np.ndarray:
         """The hidden state before the step, `(*batch, k, h)`; zeros where an episode starts."""
         zeros = self.initial_hidden_state(*batch)
-        state = zeros if given is None else np.asarray(given, np.float32)
+        state = zeros if given is None else _array(given, "hidden_state").astype(np.float32)
         if state.shape != zeros.shape:
             raise SettingError(f"hidden_state has shape {state.shape}: expected {zeros.shape}")
         if episode_start is None:
             return state
-        start = np.asarray(episode_start, bool)
+        start = _array(episode_start, "episode_start").astype(bool)
         if start.shape != batch:
             raise SettingError(f"episode_start has shape {start.shape}: expected {batch}")
         return np.where(start[..., None, None], zeros, state)
@@ -89,7 +89,7 @@ class TeamInputs:
         parts = self._per_agent(given, "action_mask")
         expected = (*batch, *self._mask.shape)
         if parts is None:
-            mask = np.asarray(given, bool)
+            mask = _array(given, "action_mask").astype(bool)
             if mask.shape != expected:
                 raise SettingError(f"action_mask has shape {mask.shape}: expected {expected}")
             return mask & self._mask
@@ -114,7 +114,7 @@ class TeamInputs:
                     shown = printable(repr(name), 80)
                     raise SettingError(f"{argument} is for an unknown agent {shown}: {hint}")
             present = [(j, name) for j, name in enumerate(self._names) if name in value]
-            return {j: np.asarray(value[name]) for j, name in present}
+            return {j: self._agent_array(value[name], j, argument) for j, name in present}
         if not isinstance(value, (list, tuple)):
             return None
         if len(value) != self._count:
@@ -122,7 +122,10 @@ class TeamInputs:
                 f"{argument} must have one entry for each of the {self._count} agents, "
                 f"got {len(value)}"
             )
-        return {j: np.asarray(part) for j, part in enumerate(value)}
+        return {j: self._agent_array(part, j, argument) for j, part in enumerate(value)}
+
+    def _agent_array(self, value: Any, j: int, argument: str) -> np.ndarray:
+        return _array(value, f"{argument} of agent {self._names[j]!r}")
 
     def _own_observation(self, j: int, part: np.ndarray) -> np.ndarray:
         """An agent's observation with its own size in the last axis."""
@@ -136,6 +139,17 @@ class TeamInputs:
                 f"{part.shape}): expected size {size}, that is (*batch, {size})"
             )
         return part
+
+
+def _array(value: Any, name: str) -> np.ndarray:
+    """An array of real numbers or booleans."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of different lengths
+        raise SettingError(f"{name} must be an array of numbers of one shape") from error
+    if array.dtype.kind in "OSUcMm":
+        raise SettingError(f"{name} must be an array of numbers, not of {array.dtype}")
+    return array
 
 
 def _common_batch(batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

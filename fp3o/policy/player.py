@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fp3o.errors import SettingError
+
 if TYPE_CHECKING:
     from fp3o.policy.policy import Policy
 
@@ -41,6 +43,8 @@ class Player:
         """
         if isinstance(obs, Mapping) and any(isinstance(x, Mapping) for x in obs.values()):
             obs, masks = _split_masks(obs)
+            if not isinstance(action_mask, Mapping | None):
+                raise SettingError("give masks by agent name, as the observations")
             action_mask = {**masks, **(action_mask or {})}
         actions, self.hidden_state = self.policy.act(
             obs,
@@ -56,5 +60,11 @@ class Player:
 def _split_masks(obs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Observations and action masks of agents, some of which have both in one dict."""
     pairs = {name: x if isinstance(x, Mapping) else {"observation": x} for name, x in obs.items()}
+    for name, x in pairs.items():
+        if "observation" not in x:
+            raise SettingError(
+                f"the observation of agent {name!r} is a dict without 'observation': a policy "
+                "takes one array per agent; flatten other dicts as the task's adapter does"
+            )
     masks = {name: x["action_mask"] for name, x in pairs.items() if "action_mask" in x}
-    return {name: x.get("observation") for name, x in pairs.items()}, masks
+    return {name: x["observation"] for name, x in pairs.items()}, masks

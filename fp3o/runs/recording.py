@@ -13,6 +13,7 @@ An episode of a dataset is one episode of the team, `t` steps:
 """
 
 import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,7 +91,8 @@ def _write_dataset(policy: Policy, name: str, episodes: int, how: PlaySettings) 
             if dataset is not None:
                 dataset.update_dataset_from_buffer(buffers)
             elif buffers:
-                dataset = _create(minari, name, buffers, policy, how)
+                with _removed_on_failure(folder):
+                    dataset = _create(minari, name, buffers, policy, how)
     if dataset is None:
         raise UserError(f"no episode of {printable(spec.name)} ended: nothing was written")
     return folder
@@ -114,9 +116,13 @@ def _free_folder(name: str, minari: Any) -> Path:
         )
     with _writing(Path(name)):
         folder = Path(minari.storage.get_dataset_path(name))
+    _require_free(folder)
+    return folder
+
+
+def _require_free(folder: Path) -> None:
     if folder.exists():
         raise SettingError(f"the dataset {folder} exists: choose another name or version")
-    return folder
 
 
 @contextmanager
@@ -129,6 +135,17 @@ def _writing(folder: Path) -> Iterator[None]:
             f"cannot write the dataset {folder}: {error.strerror or error}. Set "
             "MINARI_DATASETS_PATH to a folder that you can write to and that has space"
         ) from error
+
+
+@contextmanager
+def _removed_on_failure(folder: Path) -> Iterator[None]:
+    """Leave no folder if its first batch is interrupted or fails: it cannot be read."""
+    _require_free(folder)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _create(minari: Any, name: str, buffers: list[Any], policy: Policy, how: PlaySettings) -> Any:

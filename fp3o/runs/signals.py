@@ -5,6 +5,7 @@ computation would delay the answer to Ctrl-C. A second thread answers where the 
 """
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -19,6 +20,9 @@ ANSWER_SECONDS = 1.5
 
 END_SECONDS = 10.0
 """Time that an interrupted command has to close its environments and files."""
+
+AGAIN_SECONDS = 0.05
+"""Time after which an interruption that cannot be raised now is tried again."""
 
 INTERRUPTED = 130
 """Exit status of an interrupted command."""
@@ -52,8 +56,8 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         _HANDLED[0] = time.monotonic()
         if number == signal.SIGINT and (received or _AT_ONCE[0]):
-            raise KeyboardInterrupt
-        if not received and not _SAID[0]:
+            _raise_interrupt(frame)
+        elif not received and not _SAID[0]:
             say(STOPPING)
         for collected in _COLLECTED:
             collected.append(number)
@@ -125,6 +129,19 @@ def prompt_interrupts() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _HANDLED[0] = time.monotonic()
+    _raise_interrupt(frame)
+
+
+def _raise_interrupt(frame: FrameType | None) -> None:
+    """Raise `KeyboardInterrupt`, but not in callbacks of the garbage collector, which lose it."""
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    while frame is not None:
+        if frame.f_code in callbacks:
+            again = threading.Timer(AGAIN_SECONDS, signal.raise_signal, [signal.SIGINT])
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
     raise KeyboardInterrupt
 
 

@@ -1,5 +1,6 @@
 """Critics that look across agents: golden values, invariances, gradients, refusals."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -10,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fp3o.errors import SettingError
+from fp3o.envs.adjacency import adjacency_matrix
+from fp3o.envs.check_rules import spec_problems
+from fp3o.errors import EnvError, SettingError
 from fp3o.learning.config import Config
 from fp3o.learning.setup import Setup
 from fp3o.spec import Discrete, EnvSpec
@@ -206,3 +209,24 @@ def test_a_graph_has_to_exist() -> None:
     with pytest.raises(SettingError, match=r"no/graph has none: give one in EnvSpec\.adjacency"):
         Setup(spec, Config(critic="graph"))
     assert Setup(spec, Config(critic="attention")).crosses_agents
+    listed = dataclasses.replace(spec)
+    object.__setattr__(listed, "adjacency", [[0]])  # as without the checks of types in tests
+    with pytest.raises(EnvError, match="adjacency is a list: give a tuple"):
+        adjacency_matrix(listed, np.zeros((1, 3)), None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"agents": ("a",)}, "agents is for 1 agents, agent_types for 4"),
+        ({"agents": ("a", "b", "c", "a")}, "the same name twice"),
+        ({"obs_sizes": (1, 2, 99, 1)}, "obs_sizes has 99"),
+        ({"action_names": (("left",),)}, "action_names is for 1 agents"),
+    ],
+)
+def test_names_and_sizes_fit_the_agents(wrong: Any, message: str) -> None:
+    """Before training, whose policies could not be loaded; and in the check of environments."""
+    spec = dataclasses.replace(SPEC, **wrong)
+    with pytest.raises(EnvError, match=message):
+        Setup(spec, Config())
+    assert any(message in problem.what for problem in spec_problems(spec))

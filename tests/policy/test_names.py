@@ -111,6 +111,11 @@ def test_masks_inside_observations(tmp_path: Path) -> None:
     }
     given = policy.player().act(inside)
     assert all((given[name] == wanted[name]).all() for name in NAMES)
+    with pytest.raises(SettingError, match="masks by agent name"):
+        policy.player().act(inside, np.ones((4, 8), bool))
+    inside["tank_0"] = {"camera": np.ones(4)}
+    with pytest.raises(SettingError, match="'tank_0' is a dict without 'observation'"):
+        policy.player().act(inside)
 
 
 def test_images_by_name(tmp_path: Path) -> None:
@@ -135,6 +140,11 @@ def test_wrong_names_and_sizes(tmp_path: Path) -> None:
         ({"obs": {"tank_0": np.ones(5)}}, r"'tank_0' has size 5 \(shape \(5,\)\): expected size 4"),
         ({"obs": {"tank_0": 1.0}}, r"'tank_0' has size 1 \(shape \(\)\)"),
         ({"obs": {}}, "obs has no agent"),
+        ({"obs": {"tank_0": ["a"] * 4}}, "obs of agent 'tank_0' must be an array of numbers"),
+        ({"obs": {"tank_0": [1, [2], 3, 4]}}, "'tank_0' must be an array of numbers of one shape"),
+        ({"obs": np.full((4, 5), "a")}, "obs must be an array of numbers"),
+        ({"obs": obs, "action_mask": {"tank_0": None}}, "action_mask of agent 'tank_0' must be"),
+        ({"obs": obs, "hidden_state": np.array("x")}, "hidden_state must be an array of numbers"),
         ({"obs": {**obs, "tank_0": np.ones((2, 4))}}, "batch axes .* differ"),
         ({"obs": obs, "action_mask": {"tank_0": [True]}}, r"'tank_0' has shape \(1,\): .*\(4,\)"),
         ({"obs": obs, "action_mask": {"tonk_0": [True]}}, "action_mask .*did you mean 'tank_0'"),

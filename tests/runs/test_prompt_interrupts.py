@@ -1,5 +1,6 @@
 """Ctrl-C is answered at once, also while the main thread computes without a pause."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -138,6 +139,28 @@ def test_a_responsive_main_thread() -> None:
         time.sleep(5)
     assert signal.getsignal(signal.SIGINT) is before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.usefixtures("usual_handler")
+def test_an_interruption_during_garbage_collection() -> None:
+    """It is not lost, though Python ignores what callbacks of the collector raise."""
+
+    def callback(phase: str, info: object) -> None:
+        if phase == "stop" and not sent:
+            sent.append(phase)
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(10):
+                pass
+
+    sent: list[str] = []
+    gc.callbacks.append(callback)
+    try:
+        with pytest.raises(KeyboardInterrupt), prompt_interrupts():
+            gc.collect()
+            time.sleep(1)
+    finally:
+        gc.callbacks.remove(callback)
+    assert sent
 
 
 @pytest.mark.usefixtures("usual_handler")

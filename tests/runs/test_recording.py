@@ -110,6 +110,36 @@ def test_sampled_actions_in_batches(
     assert as_text[0] == as_text[1] != as_text[2]
 
 
+def test_an_interrupted_recording(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the first batch nothing is left, later the batches before it."""
+    import minari
+
+    policy = untrained("probe/credit", tmp_path / "policy")
+    spec = policy.card.spec
+    n, rewards, ended = spec.num_agents, np.zeros(2), np.array([False, True])
+    played = trajectories.PlayedEpisode(
+        np.zeros((3, n, spec.obs_size)), np.zeros((2, n, 1), int),
+        np.ones((2, *spec.actions.mask.shape), bool), np.ones((2, n), bool), np.zeros((2, n)),
+        rewards, ended, ~ended,
+    )  # fmt: skip
+    monkeypatch.setattr("fp3o.runs.recording.play_episodes", lambda *_: iter([[played]] * 2))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    create = minari.create_dataset_from_buffers
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(minari, "create_dataset_from_buffers", lambda **x: interrupted(create(**x)))
+        fp3o.record(policy, "none-v0", 2)
+    assert not (root / "none-v0").exists()
+    monkeypatch.setattr(minari.MinariDataset, "update_dataset_from_buffer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fp3o.record(policy, "some-v0", 2)
+    assert len([*load("some-v0").iterate_episodes()]) == 1
+
+
 def test_host_environments_and_vectors(root: Path, tmp_path: Path) -> None:
     """Continuous actions have no masks; a time limit truncates."""
     policy = untrained("mamujoco/Reacher-2x1", tmp_path / "policy")

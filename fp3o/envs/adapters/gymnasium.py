@@ -14,6 +14,7 @@ from fp3o.envs.adapters.gymnasium_team import MakeGymTeam
 from fp3o.envs.adapters.pettingzoo import PettingZoo, PettingZooOptions
 from fp3o.envs.adapters.variants import VARIANT
 from fp3o.envs.workers.vec_env import PooledVecEnv
+from fp3o.errors import SettingError, printable
 
 FAMILY = "gymnasium"
 
@@ -48,6 +49,11 @@ class Gymnasium(PettingZoo):
 @cache
 def make_env(name: str, variant: str = VARIANT) -> Gymnasium:
     """A task by its id and options, as in `default:env.g=9.81`."""
+    if name.count(":") > 1:
+        raise SettingError(
+            f"{printable(name)} is no id: it has at most one colon, module:Name-v0. Options follow "
+            "the variant default, as in module:Name-v0:default:reward=sum"
+        )
     options, kwargs = PettingZooOptions.read(variant)
     env = Gymnasium(name, kwargs)
     env.options = options

@@ -34,7 +34,7 @@ class MakeGymTeam:
         _require_extra(self.name.partition(":")[0])
         # The checker would warn at every step about things that do not matter here.
         make = partial(gymnasium.make, self.name, disable_env_checker=True, **kwargs)
-        with imports.foreign_code(f"{self.name} cannot be made"):
+        with imports.foreign_code("it cannot be made"):
             env = make()
             if render_mode in (env.metadata.get("render_modes") or ()):
                 env.close()

@@ -45,6 +45,8 @@ def test_names() -> None:
     assert parse_task("pettingzoo/a.b:make:default:workers=1")[0].name == "pettingzoo/a.b.make"
     with pytest.raises(SettingError, match=r"no variant 'reward=sum'.*default"):
         fp3o.make(f"{PAIR}:reward=sum")
+    with pytest.raises(SettingError, match="at most one colon, module:Name-v0"):
+        fp3o.make(f"{PAIR}:defult")
 
 
 def test_a_team_of_tuples() -> None:
@@ -86,7 +88,7 @@ def test_rendering_with_the_older_interface() -> None:
 def test_failures() -> None:
     """Unknown ids and modules, constructors that raise, packages that are not installed."""
     for name, words in {
-        "gym_teams:Par-v0": "Pair", "gym_teams:Pair-v3": "gym_teams:Pair-v3 cannot be made",
+        "gym_teams:Par-v0": "Pair", "gym_teams:Pair-v3": "^gym_teams:Pair-v3: it cannot be made",
         "gym_teamz:Pair-v0": "No module named 'gym_teamz'",
         "gym_teams:Broken-v0": "cannot be made: RuntimeError: the crane is broken",
     }.items():  # fmt: skip
