@@ -5,7 +5,6 @@ computation would delay the answer to Ctrl-C. A second thread answers where the 
 """
 
 import contextlib
-import gc
 import os
 import select
 import signal
@@ -21,8 +20,8 @@ ANSWER_SECONDS = 1.5
 END_SECONDS = 10.0
 """Time that an interrupted command has to close its environments and files."""
 
-AGAIN_SECONDS = 0.05
-"""Time after which an interruption that cannot be raised now is tried again."""
+AGAIN_SECONDS = 0.1
+"""Time after which an interruption that was dropped is raised again."""
 
 INTERRUPTED = 130
 """Exit status of an interrupted command."""
@@ -56,8 +55,8 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         _HANDLED[0] = time.monotonic()
         if number == signal.SIGINT and (received or _AT_ONCE[0]):
-            _raise_interrupt(frame)
-        elif not received and not _SAID[0]:
+            raise KeyboardInterrupt
+        if not received and not _SAID[0]:
             say(STOPPING)
         for collected in _COLLECTED:
             collected.append(number)
@@ -106,7 +105,6 @@ def prompt_interrupts() -> Iterator[None]:
     watcher = threading.Thread(target=_watch, args=(reader,), daemon=True)
     watcher.start()
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, _interrupt)
     hook = sys.unraisablehook
 
     def repeat(dropped: "sys.UnraisableHookArgs") -> None:
@@ -116,11 +114,12 @@ def prompt_interrupts() -> Iterator[None]:
             hook(dropped)
 
     sys.unraisablehook = repeat
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
-        sys.unraisablehook = hook
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(before)
         os.close(writer)
         watcher.join()
@@ -129,19 +128,6 @@ def prompt_interrupts() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _HANDLED[0] = time.monotonic()
-    _raise_interrupt(frame)
-
-
-def _raise_interrupt(frame: FrameType | None) -> None:
-    """Raise `KeyboardInterrupt`, but not in callbacks of the garbage collector, which lose it."""
-    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
-    while frame is not None:
-        if frame.f_code in callbacks:
-            again = threading.Timer(AGAIN_SECONDS, signal.raise_signal, [signal.SIGINT])
-            again.daemon = True
-            again.start()
-            return
-        frame = frame.f_back
     raise KeyboardInterrupt
 
 
@@ -159,6 +145,7 @@ def _watch(reader: int) -> None:
             return
         if DROPPED in numbers:  # by a callback of a weak reference or a destructor
             interruptions -= 1
+            time.sleep(AGAIN_SECONDS)  # raised in the hook, it would be dropped again
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         if signal.SIGINT in numbers:
             # The main thread may have been first.
