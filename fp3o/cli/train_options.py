@@ -9,8 +9,9 @@ import tyro
 from fp3o.cli.options import Constructors, constructor
 from fp3o.cli.placement import PlacementOptions
 from fp3o.envs.registry import DEFAULT_TASK
-from fp3o.learning.value_schedules import ValueSchedule
+from fp3o.learning.value_schedules import FORMS, ValueSchedule
 from fp3o.networks.conv_layers import parse_conv, write_conv
+from fp3o.options import show
 from fp3o.runs.run_config import SETTING_TYPES, RunConfig
 from fp3o.runs.settings import SCALAR_TYPES, SHARING_TYPES
 from fp3o.sharing.schemes import parse_sharing
@@ -100,7 +101,12 @@ def _optional(read: Any) -> Any:
 
 def _scalar(text: str) -> float:
     """A number, or a schedule."""
-    return ValueSchedule(text) if ":" in text else float(text)
+    if ":" in text:
+        return ValueSchedule(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{show(text)} is no number; a schedule is written as {FORMS}") from None
 
 
 def _scalar_text(value: Any) -> str:

@@ -12,7 +12,7 @@ from fp3o.algorithms.row import Algorithm
 from fp3o.errors import SettingError
 from fp3o.learning.config import Config
 from fp3o.learning.returns import ValueNorm
-from fp3o.learning.setup import Setup
+from fp3o.learning.setup import Learner, Setup
 from fp3o.policy import Card, TrustError
 from fp3o.policy.transfer import GroupedArrays
 from fp3o.runs.atomic import RunError
@@ -46,7 +46,9 @@ def read_critic(config: RunConfig, folder: Path, card: Card) -> CriticSource:
             f"start_critic needs a run directory: {folder} is a policy alone, which has no critic"
         )
     settings = directory.read_settings()
-    setup = Setup(card.spec, _learner(config, settings, run))
+    learner = _learner(config, settings, run)
+    require_same_critic(learner, config.learner, str(run))
+    setup = Setup(card.spec, learner)
     checkpoint = _newest(run)
     template = setup.init(0)._replace(actor=(), actor_adam=(), critic_adam=())
     names = {name: f".state.learner{name}" for name in to_arrays(template)}
@@ -59,15 +61,23 @@ def read_critic(config: RunConfig, folder: Path, card: Card) -> CriticSource:
             f"the critic of {run} has other inputs or sizes than one of this run: start_critic "
             "needs the same critic, and an algorithm whose critic has the same input"
         ) from None
+    record = {"iteration": checkpoint.iteration, "sha256": arrays_digest(stored, {})}
+    return CriticSource(run, card.spec, *critic_arrays(setup, learner), record)
+
+
+def require_same_critic(theirs: Config, ours: Config, owner: str) -> None:
+    """Raise unless the critics of two learners are networks of the same class."""
+    old, new = (x.critic or x.network for x in (theirs, ours))
+    if old != new:
+        raise SettingError(f"{owner} has critic={old}, this run critic={new}: set critic={old}")
+
+
+def critic_arrays(setup: Setup, learner: Learner) -> tuple[GroupedArrays, GroupedArrays]:
+    """The arrays of the critic and of the value normaliser of one seed."""
     groups = dict.fromkeys(ValueNorm._fields, setup.critic_sharing[-1])
     moments = {name: np.asarray(x) for name, x in learner.value_norm._asdict().items()}
-    return CriticSource(
-        run,
-        card.spec,
-        GroupedArrays.of(setup, "critic", learner.critic),
-        GroupedArrays(moments, groups, {}),
-        {"iteration": checkpoint.iteration, "sha256": arrays_digest(stored, {})},
-    )
+    critic = GroupedArrays.of(setup, "critic", learner.critic)
+    return critic, GroupedArrays(moments, groups, {})
 
 
 def _learner(config: RunConfig, settings: Mapping[str, Any], run: Path) -> Config:

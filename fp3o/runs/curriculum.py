@@ -6,32 +6,29 @@ continued, and one that was interrupted is resumed exactly.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fp3o.envs.registry import register_env
-from fp3o.errors import SettingError
-from fp3o.learning.setup import Setup
+from fp3o.errors import SettingError, UserError
 from fp3o.options import show
-from fp3o.policy.export import card_of
-from fp3o.policy.fit import require_fit
 from fp3o.runs import train as training
 from fp3o.runs.directory import RunDirectory
+from fp3o.runs.loggers import Loggers, check_loggers
 from fp3o.runs.placement import Placement
 from fp3o.runs.progress import DisplayStyle, make_display
 from fp3o.runs.run import Run
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.settings import read_settings
-from fp3o.runs.start_settings import resolve_start_agents
+from fp3o.runs.start import check_successor
 from fp3o.runs.trust import require_trust_in_settings
 from fp3o.spec import FORMAT
 from fp3o.training.host_rollout import disable_async_dispatch
 
 CURRICULUM_FILE = "curriculum.json"
 
-START_SETTINGS = ("start_from", "start_agents", "start_critic")
-"""Settings of a stage that need the policy of the stage before."""
+START_SETTINGS = ("start_from", "start_agents", "start_critic", "frozen")
+"""Settings of a stage that need saved policies, which a stage that has begun does without."""
 
 
 class CurriculumStage(NamedTuple):
@@ -47,7 +44,7 @@ class CurriculumStage(NamedTuple):
     @property
     def record(self) -> dict[str, Any]:
         """As JSON: the settings that define the stage."""
-        return {**self.plain.settings, **self.start}
+        return {**self.plain.settings, **self.start, "frozen": [*self.start["frozen"]]}
 
 
 def curriculum(
@@ -55,7 +52,7 @@ def curriculum(
     out: str | Path | None = None,
     *,
     progress: DisplayStyle = "auto",
-    loggers: Sequence[str] = ("tensorboard",),
+    loggers: Loggers = ("tensorboard",),
     **settings: Any,
 ) -> list[Run]:
     """Train stages one after another, each started from the best policy of the one before.
@@ -66,19 +63,20 @@ def curriculum(
             curriculum, to continue it.
         out: folder of the curriculum, with one run directory per stage; an existing one is
             continued. By default `runs/NAME` for a file, else a new one under `runs/`.
-        progress: display of the progress: auto, live, plain or quiet.
-        loggers: loggers in addition to `metrics.jsonl`.
+        progress: display of the progress: auto, live, plain, notebook or quiet.
+        loggers: loggers in addition to `metrics.jsonl`, as in `fp3o.train`.
         **settings: settings of all stages; and `trust`, `devices` and `players` as in `fp3o.train`.
 
     A stage whose team is of another size needs `start_agents`; `start_from` replaces the stage
     before as its origin. Returns the runs; the last one is unfinished if it was stopped.
     """
     disable_async_dispatch()  # before anything uses the CPU
+    check_loggers(loggers)
     placement, trust = Placement.take(settings), settings.pop("trust", False)
     given, out = _read_stages(stages, out, trust)
     configs = [_stage(k, {**settings, **stage}, trust) for k, stage in enumerate(given, 1)]
-    _check_order(configs)
     directory = RunDirectory(out if out is not None else _free_folder())
+    _check_starts(configs, directory)
     _open(directory, configs)
     with directory.writing():
         return _train_stages(configs, directory, progress, loggers, placement)
@@ -88,7 +86,7 @@ def _train_stages(
     stages: Sequence[CurriculumStage],
     directory: RunDirectory,
     progress: DisplayStyle,
-    loggers: Sequence[str],
+    loggers: Loggers,
     placement: Placement,
 ) -> list[Run]:
     """Start or continue the stages in order, until one is stopped."""
@@ -121,6 +119,11 @@ def _read_stages(
         return _checked_stages(stages), out
     path = Path(stages)
     if path.is_dir():
+        if not (path / CURRICULUM_FILE).exists():
+            raise SettingError(
+                f"{path} is not a curriculum: it has no {CURRICULUM_FILE}. Give the folder of a "
+                "curriculum, or a settings file with a list of stages"
+            )
         shared = {"stages": RunDirectory(path).read_json(CURRICULUM_FILE).get("stages")}
         folder = path
     else:
@@ -157,20 +160,42 @@ def _stage(number: int, settings: dict[str, Any], trust: bool) -> CurriculumStag
         raise SettingError(f"stage {number}: {error}") from None
 
 
-def _check_order(stages: Sequence[CurriculumStage]) -> None:
-    """Raise unless every stage can start from the one before."""
-    for before, stage in pairwise(stages):
-        if stage.start["start_from"] is not None:
-            continue
-        old, new = (
-            Setup(x.plain.task_info.spec(x.plain.variant), x.plain.learner) for x in (before, stage)
-        )
-        place, text = f"stage {before.number}", stage.start["start_agents"]
+def _check_starts(stages: Sequence[CurriculumStage], directory: RunDirectory) -> None:
+    """Raise unless every stage can start: from the policy that it names, or another stage."""
+    configs: list[RunConfig] = []
+    for stage in stages:
         try:
-            agents = resolve_start_agents(text, new.spec, old.spec, place)
-            require_fit(card_of(old), new, dict(enumerate(agents)), place)
-        except SettingError as error:
+            configs.append(_checked_start(stage, configs, directory))
+        except UserError as error:
             raise SettingError(f"stage {stage.number}: {error}") from None
+
+
+def _checked_start(
+    stage: CurriculumStage, earlier: Sequence[RunConfig], directory: RunDirectory
+) -> RunConfig:
+    """The settings of a stage with its frozen agents, if it can start."""
+    own = RunDirectory(stage_path(directory, stage.number))
+    if own.exists():
+        frozen = own.read_settings().get("frozen_agents", ())
+        return stage.plain.with_settings({"frozen_agents": frozen})
+    number = _origin(stage, directory)
+    if number == 0:
+        return stage.plain.with_settings(stage.start).resolve()
+    config = stage.plain.with_settings({"frozen": stage.start["frozen"]}).resolve()
+    agents, critic = stage.start["start_agents"], stage.start["start_critic"]
+    check_successor(config, earlier[number - 1], f"stage {number}", agents, critic)
+    return config
+
+
+def _origin(stage: CurriculumStage, directory: RunDirectory) -> int:
+    """The number of the stage that a stage starts from; 0: from none."""
+    place = stage.start["start_from"]
+    if place is None:
+        return stage.number - 1
+    for number in range(1, stage.number):
+        if Path(place).resolve().is_relative_to(stage_path(directory, number).resolve()):
+            return number
+    return 0
 
 
 def _open(directory: RunDirectory, stages: Sequence[CurriculumStage]) -> None:

@@ -32,7 +32,7 @@ DROPPED = 0
 """Byte that asks for an interruption again; signals are numbered from 1."""
 
 _COLLECTED: list[list[int]] = []
-"""Signals received, one list per active context; the innermost last."""
+"""Signals received, one list per active context; the newest last."""
 
 _HANDLED = [0.0]
 """When the main thread has last handled an interruption."""
@@ -69,7 +69,8 @@ def stop_signals(say: Callable[[str], None]) -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        _COLLECTED.pop()
+        # By identity: loops side by side do not end in the reverse order of their beginnings.
+        _COLLECTED[:] = [collected for collected in _COLLECTED if collected is not received]
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -19,13 +19,13 @@ from fp3o.errors import SettingError
 from fp3o.learning.returns import ValueNorm
 from fp3o.learning.setup import Learner, Setup
 from fp3o.policy import Policy
-from fp3o.policy.export import config_of, read_actor
+from fp3o.policy.export import card_of, config_of, read_actor
 from fp3o.policy.fit import require_fit
 from fp3o.policy.transfer import GroupedArrays, Origin, transferred, transferred_params
 from fp3o.runs.agent_lists import parse_agents
 from fp3o.runs.checkpoint import from_arrays, to_arrays
 from fp3o.runs.checkpoint_files import arrays_digest
-from fp3o.runs.critic_source import read_critic
+from fp3o.runs.critic_source import critic_arrays, read_critic, require_same_critic
 from fp3o.runs.processes import from_leader, is_leader, num_processes, share_bytes
 from fp3o.runs.run_config import RunConfig
 from fp3o.runs.start_settings import load_start_policy, resolve_frozen, resolve_start_agents
@@ -102,6 +102,23 @@ def check_start(config: RunConfig) -> RunConfig:
     start = read_start(config)
     start.learner(start.setup.init(config.seed))
     return config
+
+
+def check_successor(
+    config: RunConfig, before: RunConfig, name: str, agents: str | None, critic: bool
+) -> None:
+    """Raise unless a run can start from another one, which need not be trained yet."""
+    old, new = (Setup(x.task_info.spec(x.variant), x.learner) for x in (before, config))
+    chosen = dict(enumerate(resolve_start_agents(agents, new.spec, old.spec, name)))
+    require_fit(card_of(old), new, chosen, name)
+    learner = old.init(before.seed)
+    saved, size = GroupedArrays.of(old, "actor", learner.actor), old.spec.num_agents
+    actor, critics = [Origin(name, saved, size, chosen)], [[], []]
+    if critic:
+        require_same_critic(before.learner, config.learner, name)
+        whose = f"the critic of {name}"
+        critics = [[Origin(whose, x, size, chosen)] for x in critic_arrays(old, learner)]
+    SavedStart(new, actor, *critics, records=[]).learner(new.init(config.seed))
 
 
 def read_start(config: RunConfig) -> SavedStart:

@@ -141,8 +141,7 @@ class Trainer:
                 self.display.update(status)
                 if forecast := status.forecast():
                     self.display.say(forecast)
-                due = time.perf_counter() - saved >= config.save_every
-                stopped, due = agree(bool(stop), due)
+                stopped, due = agree(bool(stop), time.perf_counter() - saved >= config.save_every)
                 if due:
                     self.save()
                     saved = time.perf_counter()
@@ -182,9 +181,8 @@ class Trainer:
 
     def record(self, turn: TrainingStep) -> list[Row]:
         """Write the metrics of a turn, once; returns its rows."""
-        if turn.stopped and not self.finished:
+        if stopping := turn.stopped and not self.finished:
             self.config = self.config.with_settings({"steps": self.step})
-            self._files.shorten(self.step)
             turn.evaluated = turn.evaluated or self._evaluate()
         config, rows = self.config, self._numbered(turn.rows)
         if turn.over:
@@ -196,6 +194,9 @@ class Trainer:
         if video_due(config.video_every, self.step, config.steps_per_iteration):
             actor = self.program.fetch(self.checkpoint.state.learner.actor)
             self._files.save_video(self.step, actor)
+        if stopping:  # shorter once this is saved: earlier checkpoints continue as planned
+            self.save()
+            self._files.shorten(self.step)
         return rows
 
     def _numbered(self, rows: list[Row]) -> list[Row]:
@@ -208,10 +209,9 @@ class Trainer:
     def _evaluate(self) -> list[Row]:
         """Evaluate the current policies and keep the best per seed."""
         config, (state, best) = self.config, self.checkpoint
-        actor = state.learner.actor
-        rows = evaluation_rows(self.program, config, actor, self.iteration)
+        rows = evaluation_rows(self.program, config, state.learner.actor, self.iteration)
         score = np.array([row["eval_return"] for row in rows], np.float64)  # NaN for None
-        best = best.updated(score, self.step, self.program.fetch(actor))
+        best = best.updated(score, self.step, self.program.fetch(state.learner.actor))
         self.checkpoint = TrainCheckpoint(state, best)
         return rows
 

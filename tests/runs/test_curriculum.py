@@ -1,6 +1,7 @@
 """Curricula: stages that start from the one before, skipped, resumed and refused."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,15 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([{}, {"stepps": 3}], "stage 2: unknown setting 'stepps': did you mean 'steps'"),
         ([{}, {"hidden": (4,)}], r"stage 2: stage 1 has a network with hidden=\(8,\)"),
         ([{}, {"task": "probe/roles"}], "stage 2: agent 0 of stage 1 has the actions Discrete"),
+        ([{"start_critic": True}], "stage 1: start_critic also needs start_from"),
+        ([{}, {"start_from": "runs/nothing"}], "stage 2: runs/nothing does not exist"),
+        ([{}, {"frozen": {1: "runs/nothing"}}], "stage 2: runs/nothing does not exist"),
+        ([{"sharing": "none"}, {}], "stage 2: agents 0 and 1 share .* start them from the same"),
+        (
+            [{}, {"start_critic": True, "critic": "attention"}],
+            "stage 2: stage 1 has critic=mlp_gru, this run critic=attention: set critic=mlp_gru",
+        ),
+        ([{}, {"start_critic": True, "algorithm": "ippo"}], "the critic of stage 1 does not fit"),
         (
             [{}, {"task": "mpe/simple_reference", "gru_size": 0, "sequence_length": 1}],
             r"stage 2: stage 1 has 3 agents, .* has 2: say",
@@ -95,6 +105,26 @@ def test_odd_files(stages: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "stages.json").write_text(json.dumps({"stages": stages}))
     with pytest.raises(SettingError, match=message):
         fp3o.curriculum(tmp_path / "stages.json")
+
+
+def test_a_folder_that_is_no_curriculum(finished: fp3o.Run) -> None:
+    """A run is not one: the message says what is missing."""
+    with pytest.raises(SettingError, match=r"is not a curriculum: it has no curriculum.json"):
+        fp3o.curriculum(finished.path)
+
+
+def test_stages_that_began_need_no_policy(tmp_path: Path, finished: fp3o.Run) -> None:
+    """Their partners may be deleted; later stages start from them as they were trained."""
+    partner = Path(shutil.copytree(finished.path / "policy/seed-0/best", tmp_path / "partner"))
+    stages: list[dict[str, Any]] = [{"steps": 24, "frozen": {1: partner}}]
+    (run,) = fp3o.curriculum(stages, tmp_path / "c", **SETTINGS)
+    shutil.rmtree(partner)
+    assert [run.path] == [x.path for x in fp3o.curriculum(stages, tmp_path / "c", **SETTINGS)]
+    with pytest.raises(SettingError, match="stage 2: agents 0 and 1 share"):
+        fp3o.curriculum([*stages, {}], tmp_path / "c", **SETTINGS)
+    other = {"start_from": run.path, "frozen_agents": (1,), "hidden": (4,)}
+    with pytest.raises(SettingError, match="stage 3: stage 1 has a network with hidden"):
+        fp3o.curriculum([*stages, {"frozen_agents": (1,)}, other], tmp_path / "c", **SETTINGS)
 
 
 def test_code_in_a_file_needs_trust(tmp_path: Path) -> None:

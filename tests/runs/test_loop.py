@@ -1,5 +1,6 @@
 """`fp3o.iterate`: a run whose iterations are in the hands of the caller."""
 
+import itertools
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from kill_and_resume import differences
 from small_runs import SMALL, TASK, read_metrics
 
 import fp3o
-from fp3o.runs import metrics_log
+from fp3o.runs import metrics_log, trainer
 from fp3o.runs.run import Run
 from fp3o.runs.turn import TurnError
 
@@ -21,6 +22,7 @@ SETTINGS: dict[str, Any] = {**SMALL, **QUIET}
 
 def test_the_loop_trains_as_train_does(tmp_path: Path, finished: Run) -> None:
     """Bit for bit, whatever is looked at in between."""
+    handler = signal.getsignal(signal.SIGINT)  # ignored in the background of a shell
     loop, steps = fp3o.iterate(TASK, out=tmp_path / "run", **SETTINGS), []
     for step in loop:
         steps.append((step.iteration, step.iterations, step.steps))
@@ -28,7 +30,7 @@ def test_the_loop_trains_as_train_does(tmp_path: Path, finished: Run) -> None:
         assert step.metrics["kl"].shape == (2, 1, 3)
         assert ("eval_return" in step.metrics) == (step.iteration % 2 == 0)
         assert step.hyperparameters["gamma"] == finished.settings["gamma"]
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is handler
         if step.iteration == 3:
             assert loop.run.step == 48 and not loop.run.finished
             rows = step.evaluate(6, deterministic=False)
@@ -99,6 +101,30 @@ def test_an_early_stop_finishes_the_run(tmp_path: Path) -> None:
     again = fp3o.resume(loop.path, **QUIET)
     assert again.finished and again.step == 72
     assert fp3o.resume(loop.path, steps=24 * 4, **QUIET).step == 96
+
+
+def test_an_early_stop_counts_once_it_is_saved(
+    tmp_path: Path, finished: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the evaluation after `stop`, the run continues as it was planned."""
+    with monkeypatch.context() as patch:
+        loop = fp3o.iterate(TASK, out=tmp_path / "run", **SETTINGS)
+        with pytest.raises(ZeroDivisionError):
+            for step in loop:
+                if step.iteration == 3:
+                    patch.setattr(trainer, "evaluation_rows", lambda *_: 1 / 0)
+                    step.stop()
+    assert fp3o.resume(loop.path, **QUIET).finished
+    assert differences(finished.path, loop.path) == []
+
+
+def test_loops_side_by_side(tmp_path: Path, finished: Run) -> None:
+    """Each trains as it would alone; the longer one can be interrupted after the other's end."""
+    short = fp3o.iterate(TASK, out=tmp_path / "short", **{**SETTINGS, "steps": 24 * 3})
+    loop = fp3o.iterate(TASK, out=tmp_path / "run", **SETTINGS)
+    for step, other in itertools.zip_longest(loop, short):
+        assert (other is None) == (step.iteration > 3)
+    assert short.run.finished and differences(finished.path, loop.path) == []
 
 
 def test_a_loop_that_is_left_can_be_continued(tmp_path: Path, finished: Run) -> None:

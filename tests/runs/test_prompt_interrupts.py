@@ -215,3 +215,17 @@ def _write_policy(folder: Path) -> None:
     learner = RunConfig.from_preset("smac/3m", "paper").learner
     program = Program(make("smac/3m", learner.num_envs), learner)
     write_policy(folder, program.setup, program.setup.init(0).actor, {})
+
+
+def test_loops_side_by_side_end_in_any_order() -> None:
+    """One that is still running is stopped by Ctrl-C after the other has ended."""
+    said: list[str] = []
+    first, second = stop_signals(said.append), stop_signals(said.append)
+    one, other = first.__enter__(), second.__enter__()
+    handler = signal.getsignal(signal.SIGINT)
+    assert callable(handler)
+    first.__exit__(None, None, None)
+    handler(signal.SIGINT, None)
+    second.__exit__(None, None, None)
+    assert (one, other) == ([], [signal.SIGINT])
+    assert len(said) == 1

@@ -108,6 +108,9 @@ def test_wrong_schedules_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         read_flags("--actor-lr", "cosin:start=1,end=0")
     assert "did you mean 'cosine'" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(SystemExit):
+        read_flags("--actor-lr", "high")
+    assert "'high' is no number; a schedule is written as" in capsys.readouterr().err
     for wrong, message in (
         ({"actor_lr": "cosine:start=1"}, "actor_lr: the schedule cosine needs the option end"),
         ({"clip_range": "0.2:0"}, "clip_range must be above 0, got 0.0 in its schedule"),

@@ -128,6 +128,7 @@ def test_frozen_partners_play_and_stay(finished: Run, tmp_path: Path) -> None:
         ({"start_from": "RUN/policy", "start_critic": True}, "holds neither"),
         ({"start_from": "POLICY", "start_critic": True}, "a policy alone, which has no critic"),
         ({"start_from": "RUN", "start_critic": True, "algorithm": "ippo"}, "critic of .* inputs"),
+        ({"start_from": "RUN", "start_critic": True, "critic": "attention"}, "set critic=mlp_gru"),
         ({"start_from": 3}, "must be a policy folder or a run directory, got 3"),
         ({"start_agents": (0.5,)}, "indices or names of agents"),
         ({"frozen": "RUN"}, "AGENTS=POLICY"),

@@ -50,7 +50,7 @@ def whole(
 def interrupted(
     out: Path, task: str, steps: int, kills: int, env: dict[str, str], options: Sequence[str] = ()
 ) -> list[int]:
-    """Kill `kills` times at random times of training; the number of lines of each process."""
+    """Kill `kills` times at random times of training; the lines after each kill, then resume."""
     left: list[int] = []
     metrics, rng = out / "metrics.jsonl", random.Random(0)
     lines = lambda: metrics.read_bytes().count(b"\n") if metrics.exists() else 0  # noqa: E731
@@ -63,8 +63,8 @@ def interrupted(
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
-        process.wait()
-        left.append(lines())
+        if process.wait() == -signal.SIGKILL:  # else it was quicker
+            left.append(lines())
     subprocess.run(command("resume", str(out), *SETTINGS[-3:]), env=env, check=True)
     return left
 
