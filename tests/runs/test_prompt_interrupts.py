@@ -167,7 +167,7 @@ def test_other_handlers_stay() -> None:
     assert found == [before]
 
 
-COMMAND = "import sys; from fp3o.cli.main import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = "import sys; from fp3o.cli.main import main; sys.exit(main())"
 COMMANDS = {
     "train": ("train smac/3m --preset paper --out run", "compiling"),
     "check": ("check smac/3m", "running random episodes"),
