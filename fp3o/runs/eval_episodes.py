@@ -24,8 +24,11 @@ TRAINING_EPISODES = (8, 16, 32)
 FINAL_SECONDS, TRAINING_SECONDS = 30.0, 3.0
 """Time that an evaluation should take."""
 
-ENVIRONMENTS = 8
-"""Environments whose speed is measured."""
+ENVIRONMENTS, COMPILED_ENVIRONMENTS = 8, 64
+"""Environments whose speed is measured, on the host and compiled."""
+
+QUICK_STEPS = 50_000
+"""Steps of the largest evaluation that compiled environments do in seconds, without measuring."""
 
 
 def affordable(numbers: tuple[int, ...], per_second: float, seconds: float) -> int:
@@ -33,9 +36,20 @@ def affordable(numbers: tuple[int, ...], per_second: float, seconds: float) -> i
     return max((x for x in numbers if x <= per_second * seconds), default=min(numbers))
 
 
+def is_quick(task: Task, variant: str | None) -> bool:
+    """Whether the largest number of episodes takes seconds: short ones, in a compiled program."""
+    steps = max(FINAL_EPISODES) * task.max_episode_steps(variant)
+    return _is_compiled(task, variant) and steps <= QUICK_STEPS
+
+
+def _is_compiled(task: Task, variant: str | None) -> bool:
+    return isinstance(task.env(variant), Env)
+
+
 def task_speed(task: Task, variant: str | None) -> PlaySpeed:
     """Speed of the environments of a task, measured for about a second."""
-    batch = task.vec_env(variant, min(ENVIRONMENTS, task.max_parallel))
+    number = COMPILED_ENVIRONMENTS if _is_compiled(task, variant) else ENVIRONMENTS
+    batch = task.vec_env(variant, min(number, task.max_parallel))
     try:
         return measure_speed(batch, task.max_episode_steps(variant))
     finally:
@@ -47,7 +61,7 @@ def choose_episodes(config: RunConfig, say: Callable[[str], None]) -> RunConfig:
     wanted = [name for name in EPISODE_SETTINGS if not getattr(config, name)]
     if not wanted:
         return config
-    if isinstance(config.task_info.env(config.variant), Env):  # fast, in the compiled program
+    if is_quick(config.task_info, config.variant):
         return config.with_settings({name: getattr(RunConfig, name) for name in wanted})
     speed = task_speed(config.task_info, config.variant)
     rate = speed.episodes_per_second / config.seeds
@@ -70,8 +84,8 @@ def choose_episodes(config: RunConfig, say: Callable[[str], None]) -> RunConfig:
 def evaluation_episodes(
     task: Task, variant: str | None, policies: int, say: Callable[[str], None]
 ) -> int:
-    """Episodes per policy of an evaluation; in compiled environments always the largest number."""
-    if isinstance(task.env(variant), Env):
+    """Episodes per policy of an evaluation: as many as the measured speed allows."""
+    if is_quick(task, variant):
         return max(FINAL_EPISODES)
     speed = task_speed(task, variant)
     rate = speed.episodes_per_second / policies

@@ -121,8 +121,8 @@ def evaluate(
 
     Args:
         source: a run, a policy, or the path of a run directory or a policy folder.
-        episodes: number of episodes per policy; by default 1000, or of environments on the host
-            as many as their measured speed allows.
+        episodes: number of episodes per policy; by default 1000, or fewer if that would take
+            long at the measured speed of the environment.
         seed: random seed of the episodes.
         deterministic: take the most likely actions; false: sample them.
         **choice: of a run, `which` of its policies, `last` (default) or `best`, and `policy_seed`,

@@ -10,8 +10,15 @@ from small_runs import SMALL
 
 import fp3o
 from fp3o.envs.random_play import PlaySpeed
+from fp3o.envs.registry import parse_task
 from fp3o.runs import eval_episodes
-from fp3o.runs.eval_episodes import FINAL_EPISODES, affordable, choose_episodes
+from fp3o.runs.eval_episodes import (
+    FINAL_EPISODES,
+    affordable,
+    choose_episodes,
+    evaluation_episodes,
+    task_speed,
+)
 from fp3o.runs.run_config import RunConfig
 
 OPEN = {name: x for name, x in SMALL.items() if name not in ("eval_episodes", "final_episodes")}
@@ -53,12 +60,30 @@ def test_numbers_of_a_run(speed: Any) -> None:
     assert choose_episodes(given, lines.append) is given
 
 
-def test_compiled_environments_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_compiled_episodes_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """They keep the usual numbers."""
     monkeypatch.setattr(eval_episodes, "task_speed", None)
     zero = RunConfig.from_preset("probe/credit").with_settings({"eval_episodes": 0})
     assert choose_episodes(zero, print).eval_episodes == 100
     assert RunConfig.from_preset("mpe/simple_spread", "paper").final_episodes == 1000
+
+
+def test_long_compiled_episodes_are_measured(speed: Any) -> None:
+    """Battles, for example: 1000 of them take minutes on a CPU."""
+    speed(10.0)
+    task, lines = parse_task("smac/27m_vs_30m")[0], []
+    assert evaluation_episodes(task, None, 2, lines.append) == 100
+    assert lines == [
+        "evaluating 100 episodes per policy (about 20 s at the measured 10 episodes/s)"
+    ]
+    speed(1e4)
+    assert evaluation_episodes(task, None, 2, lines.append) == 1000
+
+
+def test_the_speed_of_a_batch_is_measured() -> None:
+    """Also of compiled environments, without their compilation."""
+    speed = task_speed(*parse_task("probe/memory"))
+    assert speed.steps_per_second > 100 and speed.episode_steps == 3
 
 
 @pytest.mark.usefixtures("registries")
