@@ -7,7 +7,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -e
 # JaxMARL pins old versions of packages that the development tools need: it gets a separate environment.
 ADAPTERS := $(VENV)/adapters
 
-.PHONY: demo test test-slow test-adapters campaign check format docs bench
+.PHONY: demo test test-slow test-exhaustive test-adapters campaign check format docs bench
 
 $(BIN)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -38,7 +38,11 @@ test: $(BIN)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-slow: $(BIN)/.installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'slow and not exhaustive'
+
+# Every combination, and long runs (an hour).
+test-exhaustive: $(BIN)/.installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m exhaustive
 
 # The attacks on files, runs and processes at full length (hours); totals for docs/reliability.md.
 campaign: $(BIN)/.installed-dev

@@ -51,12 +51,19 @@ if os.environ.get("SHAPE_CHECKS", "1") != "0":
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that `slow.txt` lists."""
-    lines = (Path(__file__).parent / "slow.txt").read_text().splitlines()
-    listed = tuple(f"tests/{line}" for line in lines if line and not line.startswith("#"))
+    """Mark the tests that `slow.txt` lists, and those of the slow ones in `exhaustive.txt`."""
+    slow, exhaustive = listed_tests("slow.txt"), listed_tests("exhaustive.txt")
     for item in items:
-        if item.nodeid.startswith(listed):
+        if item.nodeid.startswith(slow):
             item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(exhaustive) and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.exhaustive)
+
+
+def listed_tests(name: str) -> tuple[str, ...]:
+    """Beginnings of the ids that a file lists."""
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return tuple(f"tests/{line}" for line in lines if line and not line.startswith("#"))
 
 
 @pytest.fixture(scope="session", autouse=True)

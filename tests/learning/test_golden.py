@@ -45,7 +45,7 @@ DEFAULT = {
     "fp3o-full-mlp", "fp3o-partial-gru", "fp3o-none-mlp", "mappo-custom-mlp", "ippo-none-mlp",
     "happo-partial-mlp", "a2po-full-mlp", "coppo-none-mlp",
 }  # fmt: skip
-"""Cases of the default run; the others are left to `make test-slow`."""
+"""Cases of the default run; the others are left to `make test-exhaustive`."""
 
 GRID = [
     pytest.param(name, marks=[pytest.mark.slow] * (name not in DEFAULT))

@@ -1,9 +1,9 @@
 """Campaigns: many random attacks, each with a documented result; the results are counted.
 
 A test that takes the fixture `campaign` runs in three sizes: a small one among the default tests, a
-medium one in `make test-slow`, and the whole one in `make campaign`. Random numbers come from the
-seed that a failure prints; `CAMPAIGN_SEED` sets it. Several processes can share a campaign: with
-`CAMPAIGN_PARTS=4` each of them does a quarter of the attacks.
+medium one in `make test-exhaustive`, and the whole one in `make campaign`. Random numbers come from
+the seed that a failure prints; `CAMPAIGN_SEED` sets it. Several processes can share a campaign:
+with `CAMPAIGN_PARTS=4` each of them does a quarter of the attacks.
 """
 
 import os
@@ -19,7 +19,7 @@ import pytest
 Size = Literal["small", "medium", "whole"]
 SIZES: tuple[Size, ...] = ("small", "medium", "whole")
 
-MEDIUM = pytest.param("medium", marks=pytest.mark.slow)
+MEDIUM = pytest.param("medium", marks=(pytest.mark.slow, pytest.mark.exhaustive))
 WHOLE = pytest.param("whole", marks=pytest.mark.campaign)
 
 not_small = pytest.mark.parametrize("campaign", [MEDIUM, WHOLE], indirect=True)
