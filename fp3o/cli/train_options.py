@@ -86,7 +86,7 @@ class TrainOptions:
 def setting_constructors() -> Constructors:
     """Parsers of the setting types that tyro does not know."""
     sharing = constructor("SHARING", _optional(parse_sharing), _sharing_text)
-    number = constructor("FLOAT", _optional(_scalar), _scalar_text)
+    number = constructor("FLOAT|SCHEDULE", _optional(_scalar), _scalar_text)
     return {
         **dict.fromkeys(SHARING_TYPES, sharing),
         SETTING_TYPES["algorithm"]: constructor("ALGORITHM", str),

@@ -36,8 +36,8 @@ from fp3o.runs.trajectories import PlayedEpisode, PlaySettings, play_episodes
 from fp3o.spec import ActionSpace, EnvSpec
 from fp3o.training.host_rollout import disable_async_dispatch
 
-DATASET_NAME = re.compile(r"(?:[-\w]+/)*[-\w]+-v\d+", re.ASCII)
-"""Names of datasets: folders, a name and a version."""
+DATASET_NAME = re.compile(r"(?:[-\w]{2,}/|(?:[-\w]+/){2,})?[-\w]+-v\d+", re.ASCII)
+"""Names of datasets: folders, a name and a version. Minari reads no folder of one letter."""
 
 METADATA_KEY = "fp3o"
 """Key of the task, the policy and its origin in the metadata of a dataset."""
@@ -112,7 +112,8 @@ def _free_folder(name: str, minari: Any) -> Path:
     if not DATASET_NAME.fullmatch(name):
         raise SettingError(
             f"{printable(repr(name), 80)} is not the name of a dataset: write letters, digits, - "
-            "and _ with a version at the end, in folders or not, such as team/listener-v0"
+            "and _ with a version at the end, in folders (of two letters or more) or not, such as "
+            "team/listener-v0"
         )
     with _writing(Path(name)):
         folder = Path(minari.storage.get_dataset_path(name))

@@ -156,7 +156,17 @@ def test_host_environments_and_vectors(root: Path, tmp_path: Path) -> None:
 def test_wrong_requests(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that leave the folder of datasets, taken names, numbers, agents, a full disk."""
     policy = untrained("probe/credit", tmp_path / "policy")
-    for name in ("../out-v0", "/tmp/out-v0", "a//b-v0", "team", "team-v", "a b-v0", "ä-v0", ""):
+    for name in (
+        "../out-v0",
+        "x/y-v0",
+        "/tmp/out-v0",
+        "a//b-v0",
+        "team",
+        "team-v",
+        "a b-v0",
+        "ä-v0",
+        "",
+    ):
         with pytest.raises(SettingError, match="is not the name of a dataset"):
             fp3o.record(policy, name)
     (root / "taken-v0").mkdir(parents=True)
