@@ -11,9 +11,9 @@ The blocks of a page run in order, in one namespace and one empty directory, wit
 
 Runs that a page uses without creating them (`runs/my-run`) are copies of one small run. By default
 commands that train are checked up to the point where training would start, and nothing is
-evaluated, rendered or plotted; `make test-slow` does everything, with the first training of every
-block and two iterations of every loop that trains. A block that cannot run is
-preceded by `<!-- not run: reason -->`, and its commands are still parsed.
+evaluated, rendered or plotted; `make test-slow` (of the longest pages `make test-exhaustive`) does
+everything, with the first training of every block and two iterations of every loop that trains. A
+block that cannot run is preceded by `<!-- not run: reason -->`, and its commands are still parsed.
 """
 
 import re
