@@ -67,7 +67,7 @@ def test_every_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for cell in cells:
         assert (folder / cell / "results.json").exists()
         declared = json.loads((folder / cell / "config.json").read_text())["metrics"]
-        assert declared == {"half": {"label": "Half of one", "unit": "m", "better": "higher"}}
+        assert declared["half"] == {"label": "Half of one", "unit": "m", "better": "higher"}
     page = (folder / "report.html").read_text()
     assert "A custom experiment" in page and "Half of one" in page and "Other metrics" in page
     monkeypatch.delitem(sys.modules, "my_lab")

@@ -88,7 +88,7 @@ def heal(battle: Battle, units: Units, patients: Patients) -> Units:
     assert energy is not None
     works = patients.mask & (patients.gap <= stats.weapon_range[:, None])
     works = works & (alive & (energy > 0))[:, None] & alive[None]
-    works = works & (jnp.cumsum(works, 0) == 1)
+    works = works & (jnp.cumsum(works, axis=0) == 1)
     points = jnp.minimum(stats.heal, energy / HEAL_COST)
     given = jnp.where(works, points[:, None], 0.0).sum(0)
     given = jnp.where(alive, jnp.minimum(given, stats.hp - units.hp), 0.0)
