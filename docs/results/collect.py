@@ -1,102 +1,316 @@
-"""Copy finished experiments into the pages of results, and write their index.
+"""The pages of results: every page is made again from the runs in `runs/`.
 
-    python docs/results/collect.py experiments/*-laptop
+    python docs/results/collect.py                       # make all pages again
+    python docs/results/collect.py --add FOLDER...       # first pack the finished runs in them
+    python docs/results/collect.py --reports site        # also the interactive reports
 
-Copies the page, the figures and the report of every folder written by `fp3o experiment`, and packs
-its runs without their weights: settings, results, and the rows of metrics with evaluations. The
-index, `index.md`, is written from the `summary.json` of all experiments copied so far.
+A run is one JSON document (`fp3o.experiments.framework.run_data`): settings, final evaluation,
+evaluations of every seed. Cells of several experiments with the same settings are one run. Folders
+are searched for run directories; those that differ in their seeds alone are packed together.
 """
 
-import io
+import argparse
 import json
 import shutil
-import sys
-import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from fp3o.experiments import find_experiment
+from fp3o.experiments.framework.collect import experiment_report, read_cells
+from fp3o.experiments.framework.grid import Cell, CellResult, Scale
+from fp3o.experiments.framework.run_data import pack_run, run_name, unpack_run
+from fp3o.experiments.framework.score_table import area_under_curve
+from fp3o.experiments.framework.session import short_results
+from fp3o.reports.experiment_report import ExperimentReport
+from fp3o.reports.figures.canvas import figure_style
+from fp3o.reports.pages.experiment_page import experiment_page
+from fp3o.reports.pages.latex import latex_tables
+from fp3o.reports.pages.markdown import markdown_page
+from fp3o.reports.phrasing import count_text
+from fp3o.sharing.schemes import AUTO
 
 HERE = Path(__file__).parent
 
-RUNS = "runs.tar.xz"
-FINISHED = ("results.json", "cell_timing.json")
-KEPT = (*FINISHED, "config.json", "timing.jsonl")
-"""Files of a run that are packed unchanged."""
+RUNS = HERE / "runs"
 
-INDEX = """# Results
+TIMINGS = "cell_timing.json"
 
-Written by `python docs/results/collect.py DIR...` from the folders of `fp3o experiment`. Wording
-of pages from earlier versions was updated since, their numbers and figures were not. Scales are
-explained [here](../experiments.md#scales). A verdict holds for these runs only.
+FIGURE_DPI = 110
+"""Resolution of figures: enough for a page, small in the repository."""
 
-Runs beside the experiments: [HalfCheetah at equal gradient steps](halfcheetah-controls.md),
-[HalfCheetah without sharing](halfcheetah-sharing.md) and
-[environments of other libraries, images and mixed actions](other-environments.md).
+SCALES: Mapping[str, Scale] = {
+    "mamujoco-table": "gpu", "smac-table": "gpu", "mpe-table": "gpu", "coppo": "gpu",
+    "a2po": "gpu", "convergence": "gpu", "split": "gpu", "dependent-step": "gpu",
+    "approximation": "gpu", "matching-degree": "laptop", "happo-kl": "laptop", "stability": "gpu",
+    "compute": "laptop", "instability-order": "laptop", "fair": "gpu",
+    "failed-condition": "laptop", "sharing-spectrum": "laptop", "agents": "laptop",
+}  # fmt: skip
+"""The experiments in the order of the index, and the scale at which each is published."""
 
-| experiment | scale | cells | seeds | machines | verdict |
-|---|---|---|---|---|---|
-"""
+MINUTES_PER_MILLION = {
+    "smac": 1 / 72, "mpe": 1 / 40, "mamujoco/HalfCheetah-6x1": 1 / 7,
+    "mamujoco/Walker2d-2x3": 1 / 3.5, "mamujoco/ManyagentSwimmer-8x2": 1 / 2.6,
+    "mamujoco/Ant-2x4": 1 / 2.3, "mamujoco": 1 / 5,
+}  # fmt: skip
+"""Minutes of one H200 with 16 cores per million steps of a seed, with as many programs side by
+side as it bears: measured, for MuJoCo from the time of a step on one core."""
 
 
-def add_experiment(folder: Path) -> None:
-    """Copy the page, figures and report of an experiment."""
-    summary = json.loads((folder / "summary.json").read_text())
-    name = summary["name"]
-    page = (folder / "results.md").read_text().replace("](figures/", f"]({name}/")
-    link = (
-        f"\n[Full report]({name}/report.html): interactive curves, settings, every run. "
-        f"[Data]({name}/{RUNS}): all runs without their weights; unpack them into a folder, and "
-        f"`fp3o experiment {name} --scale {summary['scale']} --show --out FOLDER` writes this page "
-        "again.\n"
-    )
-    head, _, rest = page.partition("\n\n")
-    (HERE / f"{name}.md").write_text(f"{head}\n{link}\n{rest}")
+def find_run(cell: Cell) -> Path:
+    """Where the document of a cell is, if it was run: named by its settings."""
+    if cell.job == "time":
+        return RUNS / f"time-{cell.label}.json"
+    config = cell.config.resolve() if cell.config.learner.sharing == AUTO else cell.config
+    return RUNS / f"{run_name(config.settings)}.json"
+
+
+def unpack_cells(cells: Sequence[Cell], out: Path) -> dict[str, str]:
+    """Write the run directories of an experiment; returns the name of each cell's document."""
+    names = {}
+    for cell in cells:
+        if not (path := find_run(cell)).exists():
+            continue
+        names[cell.label] = path.stem
+        if cell.job == "time":
+            (out / cell.label).mkdir(parents=True)
+            shutil.copy(path, out / cell.label / TIMINGS)
+        else:
+            unpack_run(json.loads(path.read_text()), out / cell.label)
+    return names
+
+
+class Page(NamedTuple):
+    """An experiment as it is published."""
+
+    report: ExperimentReport
+    cells: Sequence[Cell]
+    runs: Mapping[str, str]
+    """Label of a cell -> its document."""
+    seeds: Sequence[Mapping[str, Any]]
+    """Raw numbers of every cell, seed by seed."""
+
+    @property
+    def missing(self) -> list[Cell]:
+        """The cells without a run."""
+        return [cell for cell in self.cells if cell.label not in self.runs]
+
+
+def make_page(name: str, out: Path) -> Page:
+    """An experiment from the stored runs; `out` is an empty folder for their directories."""
+    scale = SCALES[name]
+    experiment = find_experiment(name)
+    cells = [*experiment.cells(scale)]
+    names = unpack_cells(cells, out)
+    command = f"fp3o experiment {name} --scale {scale}"
+    report = experiment_report(experiment, cells, scale, out, command)
+    report = replace(report, notes=[*report.notes, *_origin_notes(names)])
+    results = read_cells(cells, out)
+    seeds = [_raw_numbers(item, names[item.cell.label]) for item in results if item.run]
+    return Page(report, cells, names, seeds)
+
+
+def _origin_notes(names: Mapping[str, str]) -> list[str]:
+    """Which runs are known from earlier pages only."""
+    origins: dict[str, list[str]] = {}
+    for label, document in names.items():
+        origin = json.loads((RUNS / f"{document}.json").read_text()).get("origin")
+        if origin:
+            origins.setdefault(origin, []).append(label)
+    return [f"{', '.join(labels)}: {origin}." for origin, labels in origins.items()]
+
+
+def _raw_numbers(item: CellResult, document: str) -> dict[str, Any]:
+    """Final score and area under the curve of every seed, and where the curves are."""
+    assert item.run
+    areas = area_under_curve(item)
+    cell = item.cell
+    return {
+        "task": cell.task, "sharing": cell.sharing, "variant": cell.variant,
+        **({"detail": cell.detail} if cell.detail else {}),
+        "run": f"runs/{document}.json", "steps": item.run.step, "measure": item.measure.name,
+        "scores": {str(seed): float(f"{x:.6g}") for seed, x in item.by_seed.items()},
+        "areas": {str(seed): float(f"{x:.6g}") for seed, x in areas.items()},
+    }  # fmt: skip
+
+
+def cost_text(cells: Sequence[Cell]) -> str:
+    """Time that the cells would take on the machine of the others, and on how many steps."""
+    minutes, steps = 0.0, 0
+    for cell in cells:
+        if cell.job == "train":
+            count = cell.config.steps * cell.config.seeds
+            family = cell.task.split("/")[0].removesuffix("v2")
+            rate = MINUTES_PER_MILLION.get(cell.task, MINUTES_PER_MILLION[family])
+            minutes, steps = minutes + rate * count / 1e6, steps + count
+    return f"{count_text(steps)} steps, about {count_text(max(minutes, 1))} minutes"
+
+
+def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> None:
+    """The Markdown page of an experiment, its figures and its raw numbers."""
     target = HERE / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    lines = [line for line in page.splitlines() if f"]({name}/" in line]
-    for figure in {line.split(f"]({name}/")[1].split(")")[0] for line in lines}:
-        shutil.copy(folder / "figures" / figure, target / figure)
-    shutil.copy(folder / "report.html", target / "report.html")
-    pack_runs(folder, target / RUNS)
-    (target / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    # The page lists what is missing by task, with its cost.
+    report = replace(page.report, missing=[])
+    text = markdown_page(report).replace("](figures/", f"]({name}/")
+    head, _, rest = text.partition("\n\n")
+    data = f"[Numbers of every seed]({name}/seeds.json), [LaTeX]({name}/tables.tex)."
+    parts = [head, data, rest.strip(), *_same_runs(page, shared), *_missing_text(page.missing)]
+    (HERE / f"{name}.md").write_text("\n\n".join(parts) + "\n")
+    with figure_style():
+        for figure in report.figures:
+            path = target / f"{figure.name}.png"
+            figure.figure.savefig(path, dpi=FIGURE_DPI, facecolor="white")
+    (target / "tables.tex").write_text(latex_tables(report))
+    lines = ",\n".join(json.dumps(row) for row in page.seeds)
+    (target / "seeds.json").write_text(f"[\n{lines}\n]\n")
+    summary = short_results(page.report, page.cells)
+    (target / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def pack_runs(folder: Path, target: Path) -> None:
-    """Write the finished runs of an experiment into an archive, without their weights."""
-    finished = {path.parent for name in FINISHED for path in folder.glob(f"*/{name}")}
-    with tarfile.open(target, "w:xz") as archive:
-        for run in sorted(finished):
-            metrics = run / "metrics.jsonl"
-            rows = map(json.loads, metrics.read_text().splitlines() if metrics.exists() else [])
-            curves = [_evaluation_row(row) for row in rows if "eval_return" in row]
-            texts = {name: (run / name).read_text() for name in KEPT if (run / name).exists()}
-            texts["metrics.jsonl"] = "".join(json.dumps(row) + "\n" for row in curves)
-            for name, text in texts.items():
-                entry = tarfile.TarInfo(f"{run.name}/{name}")
-                entry.size = len(data := text.encode())
-                archive.addfile(entry, io.BytesIO(data))
+def _same_runs(page: Page, shared: Mapping[str, Sequence[str]]) -> list[str]:
+    """Which runs of a page are those of others, too."""
+    own = page.report.name
+    others: dict[str, list[str]] = {}
+    for label, run in page.runs.items():
+        for place in shared[run]:
+            if not place.startswith(f"{own}:"):
+                others.setdefault(place.split(":")[0], []).append(label)
+    lines = [
+        f"- [{name}]({name}.md): {', '.join(sorted({*labels}))}" for name, labels in others.items()
+    ]
+    return ["## The same runs on other pages", "\n".join(lines)] if lines else []
 
 
-def _evaluation_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of metrics without lists, in seven digits."""
-    numbers = {name: x for name, x in row.items() if not isinstance(x, list | dict)}
-    return {name: float(f"{x:.7g}") if isinstance(x, float) else x for name, x in numbers.items()}
+def _missing_text(cells: Sequence[Cell]) -> list[str]:
+    """What was not run, and what it would cost, by task."""
+    if not cells:
+        return []
+    lines = []
+    for task in dict.fromkeys(cell.task for cell in cells):
+        group = [cell for cell in cells if cell.task == task]
+        labels = ", ".join(f"{cell.variant} ({cell.sharing})" for cell in group)
+        lines.append(f"- {task}, {cost_text(group)}: {labels}")
+    title = f"## Not run: {cost_text(cells)} of an H200 with 16 cores"
+    return [title, "\n".join(lines)]
 
 
-def index_page() -> str:
-    """The table of all experiments copied so far."""
-    rows = []
-    for path in sorted(HERE.glob("*/summary.json")):
-        summary = json.loads(path.read_text())
-        seeds = ", ".join(map(str, summary["seeds"])) or "–"
-        cells = f"{summary['done']} of {summary['cells']}"
-        link = f"[{summary['name']}]({summary['name']}.md)"
-        texts = link, summary["scale"], cells, seeds, summary["machines"]
-        rows.append(f"| {' | '.join(texts)} | {' '.join(summary['verdict'])} |")
-    return INDEX + "\n".join(rows) + "\n"
+INDEX = """# Does FP3O hold?
+
+The paper's claims, and what the runs of this library say of them. Every number is from runs that
+are part of the repository ([data](https://github.com/fp3o/fp3o/tree/main/docs/results/runs), made
+into these pages by `python docs/results/collect.py`), and
+[the same rules](../experiments.md#statistics) say which cells count. **At equal epochs FP3O takes
+twice MAPPO's gradient steps**: the controls compare both at as many. Battles are those of
+[our simulator](../smac.md), not of StarCraft II.
+
+"""
+
+
+def index_page(pages: Mapping[str, Page]) -> str:
+    """One section per claim of the paper, then the experiments beyond it."""
+    blocks = [INDEX.strip(), "## The claims"]
+    blocks += [_claim_block(name, page) for name, page in pages.items() if page.report.claim]
+    blocks.append("## Beyond the paper")
+    blocks += [_claim_block(name, page) for name, page in pages.items() if not page.report.claim]
+    missing = [cell for page in pages.values() for cell in page.missing]
+    blocks += ["## What was not run", _not_run_table(pages), f"Together {cost_text(missing)}."]
+    blocks.append(
+        "Runs beside the experiments: [environments of other libraries, images and mixed "
+        "actions](other-environments.md)."
+    )
+    return "\n\n".join(blocks) + "\n"
+
+
+def _claim_block(name: str, page: Page) -> str:
+    """Claim, published numbers, ours, the control, the verdict, a picture."""
+    report = page.report
+    done = len(page.cells) - len(page.missing)
+    link = f"[{report.title}]({name}.md)"
+    lines = [f"### {link}", f"**Claim.** {report.claim}" if report.claim else report.question]
+    finding = report.finding
+    rows = [
+        ("Paper", finding.published if finding else ""),
+        ("Here", finding.ours if finding else " ".join(report.verdict[:-1])),
+        ("At equal gradient steps", finding.control if finding else ""),
+        ("Runs", f"{done} of {len(page.cells)} cells at the scale `{report.scale}`"),
+    ]
+    table = ["| | |", "|---|---|", *(f"| {x} | {text} |" for x, text in rows if text)]
+    verdict = finding.verdict if finding else report.verdict[-1]
+    lines += ["\n".join(table), f"**{verdict}**"]
+    figure = next(iter(report.figures), None)
+    lines += [f"![{report.title}]({name}/{figure.name}.png)"] if figure and done else []
+    return "\n\n".join(lines)
+
+
+def _not_run_table(pages: Mapping[str, Page]) -> str:
+    rows = ["| experiment | cells | cost on an H200 with 16 cores |", "|---|---:|---|"]
+    for name, page in pages.items():
+        if page.missing:
+            rows.append(
+                f"| [{name}]({name}.md) | {len(page.missing)} | {cost_text(page.missing)} |"
+            )
+    return "\n".join(rows)
+
+
+def add_runs(folders: Sequence[Path]) -> None:
+    """Pack all finished runs and timings below some folders."""
+    groups: dict[str, list[Path]] = {}
+    for path in sorted(path.parent for folder in folders for path in _finished(folder)):
+        if (path / TIMINGS).exists():
+            shutil.copy(path / TIMINGS, RUNS / f"time-{path.name}.json")
+        else:
+            settings = json.loads((path / "config.json").read_text())["settings"]
+            groups.setdefault(run_name(settings), []).append(path)
+    for name, paths in groups.items():
+        path, document = RUNS / f"{name}.json", pack_run(paths)
+        if path.exists() and _extent(json.loads(path.read_text())) > _extent(document):
+            print(f"{path.name} has more steps or seeds than {paths[0]}: kept")
+            continue
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        path.write_text(text + "\n")
+
+
+def _extent(document: Mapping[str, Any]) -> tuple[int, int]:
+    """Steps and seeds of a run."""
+    return int(document["results"]["steps"]), len(document["results"]["last"])
+
+
+def _finished(folder: Path) -> Iterator[Path]:
+    yield from folder.rglob("results.json")
+    yield from folder.rglob(TIMINGS)
+
+
+def make_pages(reports: Path | None = None) -> None:
+    """Write all pages and the index."""
+    with tempfile.TemporaryDirectory() as temporary:
+        pages: dict[str, Page] = {}
+        for name in SCALES:
+            out = Path(temporary) / name
+            out.mkdir()
+            pages[name] = make_page(name, out)
+            print(f"{name}: {len(pages[name].runs)} of {len(pages[name].cells)} cells")
+        shared: dict[str, list[str]] = {}
+        for name, page in pages.items():
+            for label, run in page.runs.items():
+                shared.setdefault(run, []).append(f"{name}:{label}")
+        for name, page in pages.items():
+            write_page(name, page, shared)
+            if reports:
+                reports.mkdir(parents=True, exist_ok=True)
+                (reports / f"{name}.html").write_text(experiment_page(page.report))
+        (HERE / "index.md").write_text(index_page(pages))
+        if unused := {path.stem for path in RUNS.glob("*.json")} - {*shared}:
+            print(f"in no experiment: {', '.join(sorted(unused))}")
 
 
 if __name__ == "__main__":
-    for folder in map(Path, sys.argv[1:]):
-        add_experiment(folder)
-    (HERE / "index.md").write_text(index_page())
+    parser = argparse.ArgumentParser(description="Make the pages of results from the stored runs.")
+    parser.add_argument("--add", nargs="*", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--reports", type=Path, metavar="FOLDER")
+    arguments = parser.parse_args()
+    add_runs(arguments.add)
+    make_pages(arguments.reports)

@@ -42,6 +42,20 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """An experiment's result in short, to stand beside those of others."""
+
+    published: str
+    """The paper's numbers; empty if it has none."""
+    ours: str
+    """Our numbers, with their power."""
+    control: str
+    """The comparisons at equal gradient steps, or other controls; empty if there is none."""
+    verdict: str
+    """One sentence."""
+
+
+@dataclass(frozen=True)
 class ExperimentReport:
     """Everything on the page of an experiment."""
 
@@ -67,3 +81,4 @@ class ExperimentReport:
     missing: Sequence[str] = ()
     """Labels of cells that were not run or are unfinished."""
     machines: str = ""
+    finding: Finding | None = None

@@ -15,7 +15,7 @@ from fp3o.experiments.framework.grid import (
     Summary,
     pad_columns,
 )
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.score_table import battle_table, score_table, training_minutes
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.experiments.framework.unlearned import judge_by_kills
@@ -38,9 +38,11 @@ _SCORE_CAPTION = "Score of the last policies as teams grow; the maps differ in m
 def _cells(scale: Scale) -> Iterator[Cell]:
     """Teams of marines with full sharing."""
     tasks = [f"smac/{name}" for name in _MAPS[scale]]
-    names = ("fp3o", "mappo") if scale == "smoke" else ("fp3o", "mappo", "happo")
+    if scale == "smoke":
+        return make_cells(tasks, ["full"], algorithm_variants("fp3o", "mappo"), scale)
     settings = {"steps": _STEPS[scale]} if scale in _STEPS else {}
-    return make_cells(tasks, ["full"], algorithm_variants(*names, **settings), scale)
+    variants = algorithm_variants("fp3o", "mappo", "happo")
+    return with_controls(tasks, ["full"], variants, scale, **settings)
 
 
 def _cost(item: CellResult) -> float:
@@ -75,7 +77,7 @@ def _summarise(results: CellResults) -> Summary:
         _figure("score", scores, results[0].measure.axis, _SCORE_CAPTION),
         score_dots(results, {}),
     ]
-    tables = [score_table(judge_by_kills(results), {}, "MAPPO"), *battle_table(results)]
+    tables = [score_table(judge_by_kills(results), {}), *battle_table(results)]
     return Summary(verdict, tables, figures, run_caveats(results))
 
 

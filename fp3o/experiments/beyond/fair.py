@@ -3,12 +3,20 @@
 from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
-from fp3o.experiments.framework.scales import algorithm_title, cell_config, make_cells
+from fp3o.experiments.framework.scales import (
+    FP3O_HALF,
+    MAPPO_TWICE,
+    algorithm_title,
+    algorithm_variants,
+    cell_config,
+    controls,
+    make_cells,
+)
 from fp3o.experiments.framework.summary import Comparison, score_summary
 
 _TASKS = {
     "paper": ("mamujoco/HalfCheetah-6x1", "smac/5m_vs_6m"),
-    "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
+    "gpu": ("mamujoco/HalfCheetah-6x1", "mpe/simple_reference", "smac/3s5z"),
     "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
     "smoke": ("mpe/simple_speaker_listener",),
 }
@@ -23,8 +31,8 @@ _COMPARISONS = tuple(
     Comparison(ours, theirs, "")
     for ours, theirs in (
         ("FP3O", "MAPPO"),
-        ("FP3O", "MAPPO, twice the epochs"),
-        ("FP3O, half the epochs", "MAPPO"),
+        ("FP3O", MAPPO_TWICE),
+        (FP3O_HALF, "MAPPO"),
         ("FP3O, head rate 1", "MAPPO, head rate 1"),
         ("FP3O, head rate N", "MAPPO, head rate N"),
         ("FP3O, one critic for all", "MAPPO, one critic for all"),
@@ -41,21 +49,10 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     """Epochs under every sharing; heads and critics where they differ."""
     for task in _TASKS[scale]:
         for sharing in ("partial",) if scale == "smoke" else PAPER_SHARINGS:
-            variants = _epochs(task, scale)
+            variants = algorithm_variants("fp3o", "mappo") | controls(task, scale)
             variants |= _heads(task, scale) if sharing == "partial" else {}
             variants |= _CRITICS if sharing == "none" else {}
             yield from make_cells([task], [sharing], variants, scale)
-
-
-def _epochs(task: str, scale: Scale) -> dict[str, dict[str, object]]:
-    """FP3O takes twice MAPPO's gradient steps if both have the same epochs."""
-    epochs = cell_config(task, "full", scale, "fp3o").learner.epochs
-    return {
-        "FP3O": {"algorithm": "fp3o"},
-        "MAPPO": {"algorithm": "mappo"},
-        "MAPPO, twice the epochs": {"algorithm": "mappo", "epochs": 2 * epochs},
-        "FP3O, half the epochs": {"algorithm": "fp3o", "epochs": max(1, epochs // 2)},
-    }
 
 
 def _heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import Cell, CellResults, Experiment, Scale
-from fp3o.experiments.framework.scales import algorithm_title, cell_config
-from fp3o.experiments.framework.summary import score_summary
+from fp3o.experiments.framework.scales import algorithm_variants, cell_config, controls
+from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 from fp3o.reports.phrasing import score_text, sharing_title
 from fp3o.reports.stats.intervals import mean_interval
 from fp3o.runs.run_config import RunConfig
@@ -21,12 +21,15 @@ _SMOKE = ("full", "none", "auto")
 
 def _cells(scale: Scale) -> Iterator[Cell]:
     for task in _TASKS[scale]:
-        for algorithm in ("fp3o",) if scale == "smoke" else ("fp3o", "mappo"):
-            config = cell_config(task, "full", scale, algorithm)
+        variants = algorithm_variants("fp3o")
+        if scale != "smoke":
+            variants |= algorithm_variants("mappo") | controls(task, scale)
+        for title, settings in variants.items():
+            config = cell_config(task, "full", scale, **settings)
             for name, sharing in _sharings(config).items():
                 if scale != "smoke" or name in _SMOKE:
                     changed = config.with_settings({"sharing": sharing})
-                    yield Cell(task, name, algorithm_title(algorithm), changed)
+                    yield Cell(task, name, title, changed)
 
 
 def _sharings(config: RunConfig) -> dict[str, object]:
@@ -59,6 +62,6 @@ EXPERIMENT = Experiment(
     title="From full sharing to none",
     question="Between one network for all agents and one per agent: which sharing learns best?",
     cells=_cells,
-    summarise=score_summary(verdict=_best_sharings),
+    summarise=score_summary(*FP3O_AGAINST_MAPPO, verdict=_best_sharings),
     order=3,
 )

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
+from fp3o.experiments.framework.judgement import aggregate_exclusions
 from fp3o.experiments.framework.plots import variant_styles
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_legend, figure_style
@@ -20,7 +21,8 @@ from fp3o.reports.stats.aggregates import (
 )
 
 AGGREGATES_CAPTION = (
-    "Scores normalised so that 1 is a win rate of 100 % or the planner's return, and 0 a win rate "
+    "Tasks that were learned, not all at the ceiling, and trained for the planned steps. Scores "
+    "normalised so that 1 is a win rate of 100 % or the planner's return, and 0 a win rate "
     "of 0 % or random actions; a task under one sharing counts as one task. In brackets: "
     "stratified bootstrap intervals (95 %; with five seeds their coverage is a little lower). "
     "Optimality gap: mean shortfall from 1, lower is better. Probability of improvement: that a "
@@ -48,6 +50,8 @@ def aggregate_results(
     results: CellResults, base: str
 ) -> tuple[list[ResultTable], list[CaptionedFigure]]:
     """A table, performance profiles and curves, if scores of different tasks are comparable."""
+    excluded = aggregate_exclusions(results)
+    results = [x for x in results if (x.cell.task, x.cell.sharing) not in excluded]
     scores = complete_variants(results, normalised_scores)
     if len(scores) < 2 or len(next(iter(scores.values()))) < 2:
         return [], []

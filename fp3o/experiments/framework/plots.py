@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.experiments.framework.grid import Cell, CellResult, CellResults, Lines
+from fp3o.experiments.framework.judgement import Judgement
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.reports.experiment_report import CaptionedFigure
 from fp3o.reports.figures.canvas import (
@@ -58,6 +59,71 @@ def score_dots(results: CellResults, paper: PaperScores) -> CaptionedFigure:
         text = "Scores of all cells: mean, 95 % interval, seeds as circles"
         caption = f"{text}; diamonds are the paper's" if paper else text
         return CaptionedFigure("scores", apply_layout(figure), f"{caption}.")
+
+
+def difference_dots(groups: Sequence[Sequence[Judgement]]) -> list[CaptionedFigure]:
+    """Difference of every cell and comparison with its interval, and the paper's as a diamond."""
+    items = [item for group in groups for item in group if item.difference.known]
+    if not items:
+        return []
+    tasks = [*dict.fromkeys(item.ours.cell.task for item in items)]
+    columns = min(3, len(tasks))
+    most = max(
+        len({x.ours.cell.sharing for x in items if x.ours.cell.task == task})
+        + sum(x.ours.cell.task == task for x in items)
+        for task in tasks
+    )
+    rows = -(-len(tasks) // columns)
+    with figure_style():
+        size = (PANEL[0] * (0.35 + 0.75 * columns), (0.9 + 0.2 * most) * rows + 0.4)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis in axes[len(tasks) :]:
+            axis.set_visible(False)
+        for axis, task in zip(axes, tasks, strict=False):
+            _draw_differences(axis, [item for item in items if item.ours.cell.task == task])
+            axis.set_title(task)
+        published = any(item.published is not None for item in items)
+        diamonds = " Hollow diamonds: the paper's differences." if published else ""
+        caption = (
+            "Differences of the scores, paired by seed, with 95 % intervals; pale where the cell "
+            f"does not count.{diamonds}"
+        )
+        return [CaptionedFigure("differences", apply_layout(figure), caption)]
+
+
+def _draw_differences(axis: Axes, items: Sequence[Judgement]) -> None:
+    names: list[str] = []
+    bold: list[bool] = []
+    titles = [*dict.fromkeys(_difference_title(item) for item in items)]
+    for sharing in dict.fromkeys(item.ours.cell.sharing for item in items):
+        names.append(sharing_title(sharing))
+        bold.append(True)
+        for item in (x for x in items if x.ours.cell.sharing == sharing):
+            height, interval = len(names), item.difference
+            colour = [*PALETTE][titles.index(_difference_title(item)) % len(PALETTE)]
+            alpha = 1.0 if item.counts else 0.3
+            ends = [interval.low, interval.high]
+            axis.plot(ends, [height] * 2, color=colour, lw=2.2, alpha=alpha)
+            axis.plot([interval.centre], [height], "o", color=colour, ms=4, alpha=alpha)
+            if item.published is not None:
+                axis.plot([item.published], [height], "D", mfc="none", mec=FAINT_COLOUR, ms=6)
+            names.append(f"{_difference_title(item)} {item.ours.cell.detail}".strip())
+            bold.append(False)
+    axis.axvline(0, color=FAINT_COLOUR, lw=0.8)
+    axis.set_yticks(range(len(names)), names)
+    for label, strong in zip(axis.get_yticklabels(), bold, strict=True):
+        label.set_fontweight("bold" if strong else "normal")
+        label.set_fontsize(8)
+    axis.set_ylim(len(names) - 0.4, -0.8)
+    axis.grid(visible=False, axis="y")
+    axis.tick_params(axis="y", length=0)
+    measure = items[0].ours.measure
+    axis.set_xlabel(f"difference of {measure.axis}" + (" (%)" if measure.is_rate else ""))
+
+
+def _difference_title(item: Judgement) -> str:
+    return f"{item.ours.cell.variant} - {item.theirs.cell.variant}"
 
 
 def _rows(results: CellResults) -> list[Cell | str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from fp3o.algorithms.table import ALGORITHMS
 from fp3o.envs.registry import get_task
-from fp3o.experiments.framework.grid import Cell, Scale
+from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Scale
 from fp3o.runs.run_config import RunConfig
 
 SMOKE: Mapping[str, Any] = {
@@ -28,16 +28,28 @@ LAPTOP: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 """Settings changed at the scale `laptop`, per family of tasks."""
 
-GPU: Mapping[str, Mapping[str, Any]] = {"mamujoco": {"steps": 2_000_000, "eval_episodes": 8}}
-"""Settings changed at the scale `gpu`, per family; battles have presets for it."""
-
-ABLATION_TASKS: Mapping[Scale, tuple[str, ...]] = {
-    "paper": ("mamujoco/Hopper-3x1", "smac/5m_vs_6m"),
-    "gpu": ("smac/3s5z", "smac/5m_vs_6m"),
-    "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
-    "smoke": ("mpe/simple_speaker_listener",),
+GPU: Mapping[str, Mapping[str, Any]] = {
+    "mamujoco": {"eval_episodes": 8},
+    "mamujoco/Ant-2x4": {"steps": 5_000_000, "eval_episodes": 8},
 }
-"""Tasks of the paper's ablations at each scale."""
+"""Settings changed at the scale `gpu`, per family or task; battles have presets for it."""
+
+MAPPO_TWICE, FP3O_HALF = "MAPPO, equal gradient steps", "FP3O, half the epochs"
+"""Controls of FP3O against MAPPO: as many gradient steps for MAPPO, or as few for FP3O."""
+
+ABLATIONS: Mapping[Scale, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "paper": (
+        ("mamujoco/Hopper-3x1", PAPER_SHARINGS),
+        ("smac/5m_vs_6m", PAPER_SHARINGS),
+    ),
+    "gpu": (("mpe/simple_reference", ("full", "none")), ("smac/3s5z", ("full",))),
+    "laptop": (
+        ("mpe/simple_speaker_listener", PAPER_SHARINGS),
+        ("mpe/simple_reference", PAPER_SHARINGS),
+    ),
+    "smoke": (("mpe/simple_speaker_listener", ("full",)),),
+}
+"""Tasks of the paper's ablations at each scale, and their sharings."""
 
 SMOKE_ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
 """Steps per environment and iteration at the scale `smoke`, per family."""
@@ -58,7 +70,7 @@ def cell_config(
     preset = next((name for name in names if name in presets), None)
     chosen: dict[str, Any] = {}
     if scale == "gpu":
-        chosen |= GPU.get(family, {})
+        chosen |= GPU.get(task, GPU.get(family, {}))
     if scale == "laptop":
         chosen |= LAPTOP.get(family, {})
     if scale == "smoke":
@@ -86,6 +98,40 @@ def make_cells(
 def algorithm_variants(*names: str, **settings: Any) -> dict[str, dict[str, Any]]:
     """Algorithms as variants, by their titles, with common settings."""
     return {algorithm_title(name): {"algorithm": name, **settings} for name in names}
+
+
+def controls(task: str, scale: Scale) -> dict[str, dict[str, Any]]:
+    """MAPPO with twice the epochs, and FP3O with half of them, as variants.
+
+    With equal epochs FP3O takes twice the gradient steps of MAPPO: a dependent step follows every
+    independent one. An odd number of epochs is divided so that FP3O takes exactly MAPPO's.
+    """
+    epochs = cell_config(task, "full", scale, "mappo").learner.epochs
+    second = max(1, epochs // 2)
+    return {
+        MAPPO_TWICE: {"algorithm": "mappo", "epochs": 2 * epochs},
+        FP3O_HALF: {
+            "algorithm": f"fp3o:dependent_epochs={second}", "epochs": max(1, epochs - second),
+        },
+    }  # fmt: skip
+
+
+def with_controls(
+    tasks: Iterable[str],
+    sharings: Iterable[str],
+    variants: Mapping[str, Mapping[str, Any]],
+    scale: Scale,
+    **settings: Any,
+) -> Iterator[Cell]:
+    """All combinations as in `make_cells`, with both controls of FP3O against MAPPO.
+
+    The `settings` are common to all variants.
+    """
+    sharings = [*sharings]
+    for task in tasks:
+        every = {**variants, **controls(task, scale)}
+        changed = {title: {**variant, **settings} for title, variant in every.items()}
+        yield from make_cells([task], sharings, changed, scale)
 
 
 def algorithm_title(name: str) -> str:

@@ -17,16 +17,16 @@ from fp3o.reports.stats.intervals import (
 
 CELLS_CAPTION = (
     "Ours: the last policy of every seed, mean ± half of the 95 % interval over seeds (Student's "
-    "t). Paper: as printed, with its standard deviation. Differences are paired by seed. Gradient "
-    "steps: policy updates per seed, summed over stages. Minutes: all seeds together, including "
-    "evaluations (not comparable where runs shared a machine)."
+    "t). Area under the curve: mean of the evaluations over training, by trapezoids over steps. "
+    "Paper: as printed, with its standard deviation. Gradient steps: policy updates per seed, "
+    "summed over stages. Minutes: all seeds together, including evaluations (not comparable where "
+    "runs shared a machine)."
 )
 
 WINS_CAPTION = (
     " Win rates in percent. Median of last ten: per seed the median of its last ten evaluations, "
-    "then the median over seeds, with the standard deviation over all of these evaluations. Area "
-    "under the curve: mean of the evaluations over training, by trapezoids over steps. The paper's "
-    "win rates are in StarCraft II, ours in a simulator."
+    "then the median over seeds, with the standard deviation over all of these evaluations. The "
+    "paper's win rates are in StarCraft II, ours in a simulator."
 )
 
 KILLS_CAPTION = (
@@ -41,19 +41,17 @@ BATTLES_CAPTION = (
 )
 
 
-def score_table(results: CellResults, paper: PaperScores, base: str) -> ResultTable:
-    """One row per cell: our score, the paper's, the difference to a base variant, the cost."""
+def score_table(results: CellResults, paper: PaperScores) -> ResultTable:
+    """One row per cell: our score, the area under its curve, the paper's score, the cost."""
     wins = _has_wins(results)
     detail = any(item.cell.detail for item in results)
-    head = ["task", "sharing", "variant", *[""] * detail, "steps", "ours"]
-    head += ["median of last ten", "area under the curve"] * wins
-    head += ["paper", *[f"difference to {base}"] * bool(base)]
+    head = ["task", "sharing", "variant", *[""] * detail, "seeds", "steps", "ours"]
+    head += [*["median of last ten"] * wins, "area under the curve", *["paper"] * bool(paper)]
     rows = []
     for item in results:
-        row = [*item.key, *[item.cell.detail] * detail, steps_text(item), bold_score(item)]
-        row += [_last_ten(item), _area_text(item)] * wins
-        row += [_paper_text(paper.get(item.key), item.task_measure.unit)]
-        row += [difference_text(item, results, base)] * bool(base)
+        row = [*item.key, *[item.cell.detail] * detail, str(item.seeds.size)]
+        row += [steps_text(item), bold_score(item), *[_last_ten(item)] * wins, _area_text(item)]
+        row += [_paper_text(paper.get(item.key), item.task_measure.unit)] * bool(paper)
         rows.append([*row, f"{gradient_steps(item):,}", f"{training_minutes(item):.1f}"])
     judged = any(item.judged_by for item in results)
     caption = CELLS_CAPTION + WINS_CAPTION * wins + KILLS_CAPTION * judged
@@ -110,26 +108,23 @@ def _last_ten(item: CellResult) -> str:
     return f"{rate.median:.1f} ({rate.pooled_deviation:.1f}) %"
 
 
-def _area_text(item: CellResult) -> str:
-    """Mean over training of a cell's evaluations: the area under its curve."""
-    if item.task_measure is not WIN_RATE or item.run is None:
-        return DASH
+def area_under_curve(item: CellResult) -> dict[int, float]:
+    """Mean over training of the evaluations of every seed; seeds with less than two left out."""
+    if item.run is None:
+        return {}
     step, value = item.run.series(f"eval_{item.measure.name}")
     areas = mean_over_training(step, item.measure.scale * value)
-    return score_text(mean_interval(areas), item.measure.unit)
+    known = zip(sorted(item.run.metrics), areas.tolist(), strict=False)
+    return {seed: area for seed, area in known if np.isfinite(area)}
+
+
+def _area_text(item: CellResult) -> str:
+    areas = [*area_under_curve(item).values()]
+    return score_text(mean_interval(areas), item.measure.unit) if areas else DASH
 
 
 def _paper_text(score: PaperScore | None, unit: str = "") -> str:
     return f"{score.centre:g} ± {score.deviation:g}{unit}" if score else DASH
-
-
-def difference_text(item: CellResult, results: CellResults, base: str) -> str:
-    """Difference of a cell's score to that of the base variant."""
-    other = same_cell(item, results, base)
-    if other is None or other is item:
-        return DASH
-    text = score_text(paired_difference(item, other), item.measure.unit)
-    return text if text.startswith(("-", DASH)) else f"+{text}"
 
 
 def same_cell(item: CellResult, results: CellResults, variant: str) -> CellResult | None:

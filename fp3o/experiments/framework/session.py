@@ -41,7 +41,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     with display.waiting("writing the pages"):
         report = experiment_report(experiment, cells, options.scale, folder, options.command)
         page = write_experiment_page(report, folder)
-        content = json.dumps(_short_results(report, cells), indent=2)
+        content = json.dumps(short_results(report, cells), indent=2)
         (folder / SUMMARY_FILE).write_text(content + "\n")
         if report.runs:
             write_marl_eval(report.runs, folder / "marl_eval.json")
@@ -123,7 +123,7 @@ def _renderable(cell: Cell) -> bool:
     return cell.config.task_info.renderable(cell.config.variant)
 
 
-def _short_results(report: ExperimentReport, cells: Sequence[Cell]) -> dict[str, Any]:
+def short_results(report: ExperimentReport, cells: Sequence[Cell]) -> dict[str, Any]:
     """Scale, number of finished cells and verdict, for a list of experiments."""
     unfinished = len(report.missing) + len(report.failures)
     return {

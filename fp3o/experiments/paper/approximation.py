@@ -15,7 +15,11 @@ _CELLS = {
         ("smac/3s5z", "full"),
         ("smac/5m_vs_6m", "full"),
     ),
-    "gpu": (("smac/3s5z", "full"), ("smac/5m_vs_6m", "full")),
+    "gpu": (
+        ("mpe/simple_reference", "full"),
+        ("mpe/simple_reference", "none"),
+        ("smac/3s5z", "full"),
+    ),
     "laptop": (
         ("mpe/simple_speaker_listener", "none"),
         ("mpe/simple_speaker_listener", "full"),

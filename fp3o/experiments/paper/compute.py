@@ -17,7 +17,7 @@ from fp3o.experiments.framework.grid import (
     Summary,
 )
 from fp3o.experiments.framework.paper_results import PAPER_MEBIBYTES, PAPER_MINUTES
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import DASH, number_text, sharing_title
 
@@ -45,11 +45,13 @@ _CAPTION = (
 
 def _cells(scale: Scale) -> Iterator[Cell]:
     """Paper-sized batches also on a laptop: a few iterations are enough."""
-    small = scale == "smoke"
-    names = ("fp3o", "mappo") if small else ("fp3o", "happo", "mappo", "ippo")
-    sharings = PAPER_SHARINGS[:1] if small else PAPER_SHARINGS
     batches: Scale = "paper" if scale == "laptop" else scale
-    for cell in make_cells(_TASKS[scale], sharings, algorithm_variants(*names), batches):
+    if scale == "smoke":
+        cells = make_cells(_TASKS[scale], ["full"], algorithm_variants("fp3o", "mappo"), scale)
+    else:
+        variants = algorithm_variants("fp3o", "happo", "mappo", "ippo")
+        cells = with_controls(_TASKS[scale], PAPER_SHARINGS, variants, batches)
+    for cell in cells:
         yield replace(cell, job="time")
 
 

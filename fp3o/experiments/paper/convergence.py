@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fp3o.experiments.framework.grid import Cell, CellResults, Experiment, Scale
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.summary import Comparison, score_summary
+from fp3o.experiments.framework.paper_results import PAPER_SMAC
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
+from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
 _TASKS = {"paper": "smac/6h_vs_8z", "gpu": "smac/6h_vs_8z", "laptop": "smac/3m"}
 
@@ -16,8 +17,9 @@ _STUCK = 5.0
 
 def _cells(scale: Scale) -> Iterator[Cell]:
     task = _TASKS.get(scale, "mpe/simple_speaker_listener")
-    names = ("fp3o", "mappo") if scale == "smoke" else ("fp3o", "mappo", "happo")
-    return make_cells([task], ["partial"], algorithm_variants(*names), scale)
+    if scale == "smoke":
+        return make_cells([task], ["partial"], algorithm_variants("fp3o", "mappo"), scale)
+    return with_controls([task], ["partial"], algorithm_variants("fp3o", "mappo", "happo"), scale)
 
 
 def _count_stuck(results: CellResults) -> Sequence[str]:
@@ -37,6 +39,10 @@ EXPERIMENT = Experiment(
     claim="On 6h_vs_8z with partial sharing, all seeds of FP3O learn to win, while some of MAPPO's "
     "and HAPPO's stay at zero.",
     cells=_cells,
-    summarise=score_summary(Comparison("FP3O", "MAPPO"), verdict=_count_stuck),
+    summarise=score_summary(
+        *FP3O_AGAINST_MAPPO,
+        paper={key: score for key, score in PAPER_SMAC.items() if key[0] == "smac/6h_vs_8z"},
+        verdict=_count_stuck,
+    ),
     order=6,
 )

@@ -60,6 +60,7 @@ def _growth(item: CellResult) -> np.ndarray:
 
 def _summarise(results: CellResults) -> Summary:
     """KL by turn, with full sharing and with none."""
+    results = [item for item in results if _kl_by_turn(item).ndim == 3]
     if not results:
         return NOTHING_FINISHED
     rows, factors = [], []

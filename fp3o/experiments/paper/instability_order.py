@@ -14,7 +14,7 @@ from fp3o.experiments.framework.grid import (
     Summary,
     pad_columns,
 )
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import DASH, number_text
@@ -36,11 +36,13 @@ _CAPTION = (
 
 def _cells(scale: Scale) -> Iterator[Cell]:
     """Teams of marines with full sharing; the clip range is the same for all."""
-    small = scale == "smoke"
     tasks = [f"smac/{name}" for name in _MAPS[scale]]
-    names = ("fp3o", "mappo") if small else ("mappo", "coppo", "happo", "a2po", "fp3o")
-    settings = {"clip_range": 0.2, **({} if small else {"steps": _STEPS[scale]})}
-    return make_cells(tasks, ["full"], algorithm_variants(*names, **settings), scale)
+    if scale == "smoke":
+        variants = algorithm_variants("fp3o", "mappo", clip_range=0.2)
+        return make_cells(tasks, ["full"], variants, scale)
+    settings = {"clip_range": 0.2, "steps": _STEPS[scale]}
+    variants = algorithm_variants("mappo", "coppo", "happo", "a2po", "fp3o")
+    return with_controls(tasks, ["full"], variants, scale, **settings)
 
 
 def _largest_variance(item: CellResult) -> np.ndarray:

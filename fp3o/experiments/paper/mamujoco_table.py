@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_MAMUJOCO
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.summary import Comparison, score_summary
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
+from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
 _ROBOTS = (
     "Reacher-2x1", "Ant-2x4", "Walker2d-2x3", "Hopper-3x1", "HalfCheetah-6x1",
@@ -20,7 +20,7 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     if scale == "smoke":
         return make_cells(tasks, ["full"], algorithm_variants("fp3o", "mappo"), scale)
     variants = algorithm_variants("fp3o", "happo", "mappo", "ippo")
-    return make_cells(tasks, PAPER_SHARINGS, variants, scale)
+    return with_controls(tasks, PAPER_SHARINGS, variants, scale)
 
 
 EXPERIMENT = Experiment(
@@ -30,6 +30,6 @@ EXPERIMENT = Experiment(
     "every sharing?",
     claim="FP3O has the highest mean in 15 of 18 cells, and is above MAPPO in 17 of them.",
     cells=_cells,
-    summarise=score_summary(Comparison("FP3O", "MAPPO"), paper=PAPER_MAMUJOCO),
+    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_MAMUJOCO),
     order=1,
 )

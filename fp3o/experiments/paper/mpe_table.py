@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_MPE
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.summary import Comparison, score_summary
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
+from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
 _TASKS = ("mpe/simple_reference", "mpe/simple_speaker_listener")
 
@@ -19,7 +19,7 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     if scale == "smoke":
         return make_cells(_TASKS[1:], ["full"], algorithm_variants("fp3o", "mappo"), scale)
     variants = algorithm_variants("fp3o", "happo", "mappo", "ippo", "a2po", "coppo")
-    return make_cells(_TASKS, PAPER_SHARINGS, variants, scale)
+    return with_controls(_TASKS, PAPER_SHARINGS, variants, scale)
 
 
 EXPERIMENT = Experiment(
@@ -29,6 +29,6 @@ EXPERIMENT = Experiment(
     "sharing?",
     claim="FP3O has the highest mean in all four cells.",
     cells=_cells,
-    summarise=score_summary(Comparison("FP3O", "MAPPO"), paper=PAPER_MPE, notes=[_NOTE]),
+    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_MPE, notes=[_NOTE]),
     order=3,
 )

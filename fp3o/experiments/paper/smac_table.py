@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_SMAC
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.summary import Comparison, score_summary
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
+from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
 _MAPS = ("bane_vs_bane", "2c_vs_64zg", "3s5z", "5m_vs_6m", "corridor", "6h_vs_8z")
 
@@ -36,13 +36,12 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     tasks = ["smac/3s5z"] if scale == "laptop" else [f"smac/{name}" for name in _MAPS]
     if scale != "gpu":
         variants = algorithm_variants("fp3o", "happo", "mappo", "ippo")
-        return make_cells(tasks, PAPER_SHARINGS, variants, scale)
-    names = "fp3o", "happo", "mappo"
-    variants = algorithm_variants(*names)
+        return with_controls(tasks, PAPER_SHARINGS, variants, scale)
+    variants = algorithm_variants("fp3o", "happo", "mappo")
     return itertools.chain(
-        make_cells(tasks, PAPER_SHARINGS, variants, scale),
-        make_cells(_FULL_SHARING, ["full"], variants, scale),
-        make_cells([_LARGE], ["full"], algorithm_variants(*names, steps=_LARGE_STEPS), scale),
+        with_controls(tasks, PAPER_SHARINGS, variants, scale),
+        with_controls(_FULL_SHARING, ["full"], variants, scale),
+        with_controls([_LARGE], ["full"], variants, scale, steps=_LARGE_STEPS),
     )
 
 
@@ -53,6 +52,6 @@ EXPERIMENT = Experiment(
     claim="FP3O has the highest median win rate, alone or tied, in 17 of 18 cells, and is above "
     "MAPPO in 10 of them.",
     cells=_cells,
-    summarise=score_summary(Comparison("FP3O", "MAPPO"), paper=PAPER_SMAC, notes=[_NOTE]),
+    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_SMAC, notes=[_NOTE]),
     order=2,
 )

@@ -13,7 +13,7 @@ from fp3o.experiments.framework.grid import (
     Scale,
     Summary,
 )
-from fp3o.experiments.framework.scales import algorithm_variants, make_cells
+from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.score_table import battle_table, score_table
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.experiments.framework.unlearned import judge_by_kills
@@ -35,7 +35,8 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     task = _TASKS.get(scale, "mpe/simple_speaker_listener")
     names = ("fp3o",) if scale == "smoke" else ("happo", "a2po", "mappo", "fp3o")
     variants = {**algorithm_variants(*names), _DOUBLE: {"algorithm": "fp3o:inner_clip=0.5"}}
-    return make_cells([task], ["full"], variants, scale)
+    make = make_cells if scale == "smoke" else with_controls
+    return make([task], ["full"], variants, scale)
 
 
 def _deviation(item: CellResult) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +72,7 @@ def _summarise(results: CellResults) -> Summary:
         lines_figure({results[0].cell.task: lines}, *labels),
         "Standard deviation over seeds during training.",
     )
-    scores = score_table(judge_by_kills(results), {}, "")
+    scores = score_table(judge_by_kills(results), {})
     tables = [ResultTable("Stability", head, rows, caption), scores, *battle_table(results)]
     notes = [_NOTE, *run_caveats(results)]
     return Summary(verdict, tables, [figure, *curve_figures(results)], notes)

@@ -50,11 +50,14 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2
 
 
-def t_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t distribution; NaN for no degree of freedom."""
+def t_quantile(degrees: int, share: float = (1 + LEVEL) / 2) -> float:
+    """A quantile of Student's t distribution, that of 95 % intervals by default.
+
+    NaN for no degree of freedom.
+    """
     from scipy.special import stdtrit  # slow to import, and reading runs does not need it
 
-    return float(stdtrit(degrees, (1 + LEVEL) / 2)) if degrees > 0 else float("nan")
+    return float(stdtrit(degrees, share)) if degrees > 0 else float("nan")
 
 
 def mean_interval(values: Sequence[float | int] | np.ndarray) -> Interval:

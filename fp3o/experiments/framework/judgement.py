@@ -1,0 +1,255 @@
+"""What a comparison of two variants can say: which cells count, and how each is judged.
+
+Rules, for every comparison of an experiment:
+
+1. Only cells count in which both variants have the planned steps.
+2. Cells in which nothing was learned do not count, nor do those in which both are at the ceiling.
+3. Two variants whose runs are equal in every bit are one run: nothing was compared.
+4. A difference is judged by its 95 % interval, and by its p-value after Holm's correction for the
+   number of cells that count.
+5. A cell whose interval contains 0 and is wider than the published difference to either side is
+   too small to judge.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fp3o.experiments.framework.grid import CellResult, CellResults
+from fp3o.experiments.framework.paper_results import PaperScores
+from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
+from fp3o.experiments.framework.score_table import (
+    area_under_curve,
+    paired_difference,
+    planned_steps,
+    same_cell,
+)
+from fp3o.experiments.framework.unlearned import TaskAndSharing, unlearned_cells
+from fp3o.reports.stats.comparisons import holm, paired_p_value, smallest_detectable
+from fp3o.reports.stats.intervals import LEVEL, Interval, mean_interval
+
+CEILING = 99.0
+"""Win rate in percent above which two variants cannot be told apart by their wins."""
+
+Exclusion = Literal[
+    "", "below the planned steps", "not learned", "at the ceiling", "equal in every bit", "one seed"
+]
+"""Why a cell does not count; empty if it does."""
+
+
+class Comparison(NamedTuple):
+    """Two variants that are compared in every task and sharing."""
+
+    ours: str
+    theirs: str
+    expected: Literal["better", "equal", ""] = "better"
+    """The paper's claim about `ours`; empty if there is none."""
+
+
+FP3O_AGAINST_MAPPO = (
+    Comparison("FP3O", "MAPPO"),
+    Comparison("FP3O", MAPPO_TWICE, ""),
+    Comparison(FP3O_HALF, "MAPPO", ""),
+)
+"""The paper's main claim, and its two controls at equal gradient steps."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The difference of two variants in one cell."""
+
+    ours: CellResult
+    theirs: CellResult
+    difference: Interval
+    """Of the scores, paired by seed."""
+    p_value: float
+    excluded: Exclusion
+    published: float | None = None
+    """The paper's difference."""
+    corrected: float = float("nan")
+    """The p-value after Holm's correction; NaN if the cell does not count."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the cell is part of tallies."""
+        return not self.excluded
+
+    @property
+    def sign(self) -> int:
+        """1 if the interval is above 0, -1 if it is below, otherwise 0."""
+        return int(self.difference.low > 0) - int(self.difference.high < 0)
+
+    @property
+    def corrected_sign(self) -> int:
+        """The same with Holm's correction for the number of cells."""
+        return self.sign if self.corrected <= 1 - LEVEL else 0
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference that these seeds would have found with a probability of 80 %."""
+        return smallest_detectable(self.difference)
+
+    @property
+    def too_small(self) -> bool:
+        """Whether a difference as large as the published one may have been missed."""
+        known = self.published is not None and self.sign == 0
+        return known and self.difference.half > abs(self.published or 0.0)
+
+    @property
+    def text(self) -> str:
+        """The judgement in a few words."""
+        if self.excluded:
+            return self.excluded
+        if self.too_small:
+            return "too small to judge"
+        if not self.sign:
+            return "not told apart"
+        word = "higher" if self.sign > 0 else "lower"
+        return word if self.corrected_sign else f"{word}, not after Holm"
+
+
+class Tally(NamedTuple):
+    """Counts over the cells of a comparison, by the sign of the difference."""
+
+    better: int
+    worse: int
+    open: int
+    corrected_better: int
+    """After Holm's correction."""
+    corrected_worse: int
+
+    @property
+    def cells(self) -> int:
+        """Number of cells that count."""
+        return self.better + self.worse + self.open
+
+
+Difference = Callable[[CellResult, CellResult], list[float]]
+"""A quantity's differences of two cells, seed by seed."""
+
+
+def judge(
+    results: CellResults, comparison: Comparison, paper: PaperScores | None = None
+) -> list[Judgement]:
+    """The comparison of two variants in every task and sharing that has both."""
+    unlearned = unlearned_cells(results)
+    judgements = []
+    for ours, theirs in pairs(results, comparison):
+        values = score_differences(ours, theirs)
+        interval = paired_difference(ours, theirs)
+        known = ours.cell.task, ours.cell.sharing
+        excluded = "not learned" if known in unlearned else _exclusion(ours, theirs, interval)
+        published = _published_difference(ours, theirs, paper or {})
+        judgements.append(
+            Judgement(ours, theirs, interval, paired_p_value(values), excluded, published)
+        )
+    return _corrected(judgements)
+
+
+def judge_areas(results: CellResults, comparison: Comparison) -> list[Judgement]:
+    """The same for areas under the curve, in which cells at the ceiling count."""
+    judgements = []
+    for item in judge(results, comparison):
+        values = area_differences(item.ours, item.theirs)
+        if not values:
+            continue
+        excluded = "" if item.excluded == "at the ceiling" else item.excluded
+        area = mean_interval(values)
+        judgements.append(Judgement(item.ours, item.theirs, area, paired_p_value(values), excluded))
+    return _corrected(judgements)
+
+
+def pairs(results: CellResults, comparison: Comparison) -> list[tuple[CellResult, CellResult]]:
+    """The cells of two variants, task by task and sharing by sharing."""
+    found = []
+    for item in results:
+        other = same_cell(item, results, comparison.theirs)
+        if item.cell.variant == comparison.ours and other and item.run and other.run:
+            found.append((item, other))
+    return found
+
+
+def score_differences(ours: CellResult, theirs: CellResult) -> list[float]:
+    """Differences of the last policies' scores, for the seeds that both have."""
+    one, other = ours.by_seed, theirs.by_seed
+    return [one[seed] - other[seed] for seed in one if seed in other]
+
+
+def area_differences(ours: CellResult, theirs: CellResult) -> list[float]:
+    """Differences of the areas under the curve, for the seeds that both have."""
+    one, other = area_under_curve(ours), area_under_curve(theirs)
+    return [one[seed] - other[seed] for seed in one if seed in other]
+
+
+def tally(judgements: Sequence[Judgement]) -> Tally:
+    """Counts over the cells that count."""
+    counted = [item for item in judgements if item.counts]
+    signs = np.array([item.sign for item in counted])
+    corrected = np.array([item.corrected_sign for item in counted])
+    return Tally(
+        int((signs > 0).sum()),
+        int((signs < 0).sum()),
+        int((signs == 0).sum()),
+        int((corrected > 0).sum()),
+        int((corrected < 0).sum()),
+    )
+
+
+def aggregate_exclusions(results: CellResults) -> dict[TaskAndSharing, Exclusion]:
+    """Tasks and sharings that are no part of any aggregate, and why."""
+    excluded: dict[TaskAndSharing, Exclusion] = {}
+    for key in unlearned_cells(results):
+        excluded[key] = "not learned"
+    for key in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
+        group = [item for item in results if (item.cell.task, item.cell.sharing) == key]
+        if not all(map(finished, group)):
+            excluded.setdefault(key, "below the planned steps")
+        elif all(map(at_ceiling, group)):
+            excluded.setdefault(key, "at the ceiling")
+    return excluded
+
+
+def finished(item: CellResult) -> bool:
+    """Whether a cell has its planned steps."""
+    return item.run is not None and item.run.step >= planned_steps(item)
+
+
+def at_ceiling(item: CellResult) -> bool:
+    """Whether a cell wins nearly all of its battles."""
+    return item.measure.is_rate and item.seeds.size > 0 and float(item.seeds.mean()) >= CEILING
+
+
+def identical(ours: CellResult, theirs: CellResult) -> bool:
+    """Whether two cells are the same runs: equal evaluations of every seed, to the last bit."""
+    if not (ours.run and theirs.run) or ours.by_seed != theirs.by_seed:
+        return False
+    name = f"eval_{ours.measure.name}"
+    one, other = ours.run.series(name).value, theirs.run.series(name).value
+    return bool(one.size) and np.array_equal(one, other, equal_nan=True)
+
+
+def _exclusion(ours: CellResult, theirs: CellResult, difference: Interval) -> Exclusion:
+    assert ours.run and theirs.run
+    if not (finished(ours) and finished(theirs)) or ours.run.step != theirs.run.step:
+        return "below the planned steps"
+    if identical(ours, theirs):
+        return "equal in every bit"
+    if at_ceiling(ours) and at_ceiling(theirs):
+        return "at the ceiling"
+    return "" if difference.known else "one seed"
+
+
+def _published_difference(ours: CellResult, theirs: CellResult, paper: PaperScores) -> float | None:
+    one, other = paper.get(ours.key), paper.get(theirs.key)
+    return one.centre - other.centre if one and other else None
+
+
+def _corrected(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """With Holm's correction over the cells that count."""
+    values = holm([item.p_value if item.counts else np.nan for item in judgements])
+    return [
+        replace(item, corrected=float(value))
+        for item, value in zip(judgements, values, strict=True)
+    ]
