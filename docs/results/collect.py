@@ -1,8 +1,9 @@
 """The pages of results: every page is made again from the runs in `runs/`.
 
-    python docs/results/collect.py                       # make all pages again
-    python docs/results/collect.py --add FOLDER...       # first pack the finished runs in them
-    python docs/results/collect.py --reports site        # also the interactive reports
+    python docs/results/collect.py                     # make all pages again
+    python docs/results/collect.py split fair          # make these
+    python docs/results/collect.py --add FOLDER...     # first pack the finished runs in them
+    python docs/results/collect.py --reports FOLDER    # also write the interactive reports
 
 A run is one JSON document (`fp3o.experiments.framework.run_data`): settings, final evaluation,
 evaluations of every seed. Cells of several experiments with the same settings are one run. Folders
@@ -17,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from overview import index_page, write_readme
 
 from fp3o.experiments import find_experiment
 from fp3o.experiments.framework.collect import experiment_report, read_cells
@@ -35,6 +38,8 @@ from fp3o.sharing.schemes import AUTO
 HERE = Path(__file__).parent
 
 RUNS = HERE / "runs"
+
+POLICIES = HERE / "policies"
 
 TIMINGS = "cell_timing.json"
 
@@ -158,7 +163,8 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     text = markdown_page(report).replace("](figures/", f"]({name}/")
     head, _, rest = text.partition("\n\n")
     data = f"[Numbers of every seed]({name}/seeds.json), [LaTeX]({name}/tables.tex)."
-    parts = [head, data, rest.strip(), *_same_runs(page, shared), *_missing_text(page.missing)]
+    parts = [head, data, rest.strip(), *_films(page), *_same_runs(page, shared)]
+    parts += _missing_text(page.missing)
     (HERE / f"{name}.md").write_text("\n\n".join(parts) + "\n")
     with figure_style():
         for figure in report.figures:
@@ -167,8 +173,31 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     (target / "tables.tex").write_text(latex_tables(report))
     lines = ",\n".join(json.dumps(row) for row in page.seeds)
     (target / "seeds.json").write_text(f"[\n{lines}\n]\n")
-    summary = short_results(page.report, page.cells)
+    summary = {
+        **short_results(page.report, page.cells),
+        "question": report.question,
+        "claim": report.claim,
+        "figure": report.figures[0].name if report.figures else "",
+        "missing": len(page.missing),
+        "cost": cost_text(page.missing) if page.missing else "",
+    }
     (target / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+
+
+def _films(page: Page) -> list[str]:
+    """An episode of the best policy of every run whose policy is kept."""
+    index = json.loads((POLICIES / "index.json").read_text())
+    blocks = []
+    for label, run in page.runs.items():
+        if run in index:
+            entry, place = index[run], f"policies/{run}"
+            score = f"{entry['score']:g}" + " %" * (entry["measure"] == "won")
+            blocks.append(
+                f"![An episode of {label}]({place}/film.gif)\n\n{label}, seed {entry['seed']}, "
+                f"after {count_text(entry['step'])} steps ({score} in the final evaluation): "
+                f'`fp3o.Policy.load("docs/results/{place}")`'
+            )
+    return ["## Films", *blocks] if blocks else []
 
 
 def _same_runs(page: Page, shared: Mapping[str, Sequence[str]]) -> list[str]:
@@ -196,64 +225,6 @@ def _missing_text(cells: Sequence[Cell]) -> list[str]:
         lines.append(f"- {task}, {cost_text(group)}: {labels}")
     title = f"## Not run: {cost_text(cells)} of an H200 with 16 cores"
     return [title, "\n".join(lines)]
-
-
-INDEX = """# Does FP3O hold?
-
-The paper's claims, and what the runs of this library say of them. Every number is from runs that
-are part of the repository ([data](https://github.com/fp3o/fp3o/tree/main/docs/results/runs), made
-into these pages by `python docs/results/collect.py`), and
-[the same rules](../experiments.md#statistics) say which cells count. **At equal epochs FP3O takes
-twice MAPPO's gradient steps**: the controls compare both at as many. Battles are those of
-[our simulator](../smac.md), not of StarCraft II.
-
-"""
-
-
-def index_page(pages: Mapping[str, Page]) -> str:
-    """One section per claim of the paper, then the experiments beyond it."""
-    blocks = [INDEX.strip(), "## The claims"]
-    blocks += [_claim_block(name, page) for name, page in pages.items() if page.report.claim]
-    blocks.append("## Beyond the paper")
-    blocks += [_claim_block(name, page) for name, page in pages.items() if not page.report.claim]
-    missing = [cell for page in pages.values() for cell in page.missing]
-    blocks += ["## What was not run", _not_run_table(pages), f"Together {cost_text(missing)}."]
-    blocks.append(
-        "Runs beside the experiments: [environments of other libraries, images and mixed "
-        "actions](other-environments.md)."
-    )
-    return "\n\n".join(blocks) + "\n"
-
-
-def _claim_block(name: str, page: Page) -> str:
-    """Claim, published numbers, ours, the control, the verdict, a picture."""
-    report = page.report
-    done = len(page.cells) - len(page.missing)
-    link = f"[{report.title}]({name}.md)"
-    lines = [f"### {link}", f"**Claim.** {report.claim}" if report.claim else report.question]
-    finding = report.finding
-    rows = [
-        ("Paper", finding.published if finding else ""),
-        ("Here", finding.ours if finding else " ".join(report.verdict[:-1])),
-        ("At equal gradient steps", finding.control if finding else ""),
-        ("Runs", f"{done} of {len(page.cells)} cells at the scale `{report.scale}`"),
-    ]
-    table = ["| | |", "|---|---|", *(f"| {x} | {text} |" for x, text in rows if text)]
-    verdict = finding.verdict if finding else report.verdict[-1]
-    lines += ["\n".join(table), f"**{verdict}**"]
-    figure = next(iter(report.figures), None)
-    lines += [f"![{report.title}]({name}/{figure.name}.png)"] if figure and done else []
-    return "\n\n".join(lines)
-
-
-def _not_run_table(pages: Mapping[str, Page]) -> str:
-    rows = ["| experiment | cells | cost on an H200 with 16 cores |", "|---|---:|---|"]
-    for name, page in pages.items():
-        if page.missing:
-            rows.append(
-                f"| [{name}]({name}.md) | {len(page.missing)} | {cost_text(page.missing)} |"
-            )
-    return "\n".join(rows)
 
 
 def add_runs(folders: Sequence[Path]) -> None:
@@ -284,33 +255,36 @@ def _finished(folder: Path) -> Iterator[Path]:
     yield from folder.rglob(TIMINGS)
 
 
-def make_pages(reports: Path | None = None) -> None:
-    """Write all pages and the index."""
-    with tempfile.TemporaryDirectory() as temporary:
-        pages: dict[str, Page] = {}
-        for name in SCALES:
-            out = Path(temporary) / name
-            out.mkdir()
-            pages[name] = make_page(name, out)
-            print(f"{name}: {len(pages[name].runs)} of {len(pages[name].cells)} cells")
-        shared: dict[str, list[str]] = {}
-        for name, page in pages.items():
-            for label, run in page.runs.items():
-                shared.setdefault(run, []).append(f"{name}:{label}")
-        for name, page in pages.items():
-            write_page(name, page, shared)
+def make_pages(names: Sequence[str], reports: Path | None = None) -> None:
+    """Write some pages, the index and the results in the README."""
+    places: dict[str, list[str]] = {}
+    for name in SCALES:
+        for cell in find_experiment(name).cells(SCALES[name]):
+            places.setdefault(find_run(cell).stem, []).append(f"{name}:{cell.label}")
+    for name in names:
+        with tempfile.TemporaryDirectory() as temporary:
+            page = make_page(name, Path(temporary))
+            write_page(name, page, places)
+            print(f"{name}: {len(page.runs)} of {len(page.cells)} cells", flush=True)
             if reports:
                 reports.mkdir(parents=True, exist_ok=True)
                 (reports / f"{name}.html").write_text(experiment_page(page.report))
-        (HERE / "index.md").write_text(index_page(pages))
-        if unused := {path.stem for path in RUNS.glob("*.json")} - {*shared}:
-            print(f"in no experiment: {', '.join(sorted(unused))}")
+    (HERE / "index.md").write_text(index_page([*SCALES]))
+    write_readme()
+    if unused := {path.stem for path in RUNS.glob("*.json")} - {*places}:
+        print(f"in no experiment: {', '.join(sorted(unused))}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description="Make the pages of results from the stored runs.")
+    parser.add_argument("names", nargs="*", metavar="EXPERIMENT", help="by default, all")
     parser.add_argument("--add", nargs="*", type=Path, default=[], metavar="FOLDER")
     parser.add_argument("--reports", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     add_runs(arguments.add)
-    make_pages(arguments.reports)
+    make_pages(arguments.names or [*SCALES], arguments.reports)
+
+
+if __name__ == "__main__":
+    main()

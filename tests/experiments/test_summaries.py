@@ -1,15 +1,12 @@
 """Summaries of experiments: comparisons, verdicts, tables, figures, aggregates."""
 
 import json
-import shutil
-import tarfile
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
-from finished_cells import finished, result
+from finished_cells import finished, result, with_results
 
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.aggregate import (
@@ -17,27 +14,30 @@ from fp3o.experiments.framework.aggregate import (
     normalised_scores,
     score_bounds,
 )
+from fp3o.experiments.framework.comparison_table import comparison_table
 from fp3o.experiments.framework.grid import CellResult
+from fp3o.experiments.framework.judgement import (
+    FP3O_AGAINST_MAPPO,
+    Comparison,
+    judge,
+    tally,
+)
+from fp3o.experiments.framework.paper_results import PaperScore
+from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
 from fp3o.experiments.framework.score_table import (
     bold_score,
-    difference_text,
     gradient_steps,
     score_table,
     training_minutes,
 )
-from fp3o.experiments.framework.summary import (
-    Comparison,
-    Counts,
-    claim_verdict,
-    compare_variants,
-    count_differences,
-)
+from fp3o.experiments.framework.summary import score_summary
 from fp3o.experiments.framework.unlearned import unlearned_notes
+from fp3o.experiments.framework.verdicts import compare_variants
 from fp3o.reports.data.timing import elapsed_seconds
 from fp3o.reports.experiment_report import ExperimentReport
 from fp3o.reports.pages.experiment_page import write_experiment_page
 
-COLLECT = Path(__file__).parents[2] / "docs" / "results" / "collect.py"
+CLAIM = Comparison("ours", "theirs")
 
 
 @pytest.mark.parametrize("name", all_experiments())
@@ -75,39 +75,23 @@ def test_comparisons_are_paired_by_seed() -> None:
         result("ours", base + 5 * noise, "c"), result("theirs", base, "c"),
         result("ours", base, "d"),
     ]  # fmt: skip
-    assert count_differences(results, "ours", "theirs") == (1, 1, 1)
-    assert difference_text(results[0], results, "theirs").startswith("+1.0")
-    text = compare_variants(results, Comparison("ours", "theirs"))
-    assert text[0].startswith("“ours” is better than “theirs” in 1 of 3 cells, worse in 1")
-    assert text[1] == "The paper's claim is neither confirmed nor refuted here."
-
-
-def test_a_claim_needs_most_cells_and_no_contradiction() -> None:
-    assert claim_verdict(Counts(3, 0, 2)) == "The paper's claim holds here."
-    assert "neither" in claim_verdict(Counts(2, 0, 3)) and "neither" in claim_verdict(
-        Counts(4, 1, 0)
-    )
-    assert "the opposite does" in claim_verdict(Counts(0, 3, 2))
-
-
-def test_a_claim_of_equality_states_what_it_would_miss() -> None:
-    equal = Comparison("ours", "theirs", "equal")
-    results = [result("ours", [1.0, 2.0, 3.0]), result("theirs", [1.5, 1.5, 3.0])]
-    text = compare_variants(results, equal)
-    assert "not distinguishable in 1" in text[0] and text[1].startswith("No difference is found")
-    assert "(1.24)" in text[1]
-    single = [result("ours", [1.0]), result("theirs", [9.0])]
-    assert "not known yet" in compare_variants(single, equal)[0]
-    far = [*results, result("ours", [1.0, 1.1, 1.2], "b"), result("theirs", [5.0, 5.2, 5.1], "b")]
-    assert "does not hold in all cells" in compare_variants(far, equal)[1]
+    judgements = judge(results, CLAIM)
+    assert tally(judgements)[:3] == (1, 1, 1)
+    (table,) = comparison_table([judgements])
+    assert [row[table.head.index("of the scores")] for row in table.rows] == [
+        "+1.00 ± 0.20", "-1.00 ± 0.20", "+0.00 ± 0.98",
+    ]  # fmt: skip
+    text = compare_variants(results, CLAIM)
+    assert text[0].startswith("“ours” is higher than “theirs” in 1 of 3 cells, lower in 1; after")
+    assert "refuted here: “ours” is lower in 1 of 3 cells" in text[1]
 
 
 def test_seeds_without_a_finished_episode_are_left_out() -> None:
     some, none = result("ours", [1.0, None, 3.0]), result("theirs", [None, None, None])
     assert some.by_seed == {0: 1.0, 2: 3.0} and bold_score(none) == "–"
-    table = score_table([some, none], {}, "theirs")
-    assert [row[4] for row in table.rows] == ["**2** ± 13", "–"]
-    assert table.rows[0][6] == "–"
+    table = score_table([some, none], {})
+    assert [row[table.head.index("ours")] for row in table.rows] == ["**2** ± 13", "–"]
+    assert [item.excluded for item in judge([some, none], CLAIM)] == ["one seed"]
 
 
 def test_gradient_steps_count_iterations_that_were_not_logged() -> None:
@@ -143,11 +127,8 @@ def test_unlearned_tasks_are_reported() -> None:
     def evaluated(value: float) -> CellResult:
         item = result("ours", [value, value + 0.1, value - 0.1])
         blind = {"return": -10.0, "stderr": 0.1, "title": "best blind", "role": "uninformed"}
-        assert item.run
         baselines = {"random": {"return": -30.0, "role": "random"}, "blind": blind}
-        return replace(
-            item, run=replace(item.run, results={**item.run.results, "baselines": baselines})
-        )
+        return with_results(item, baselines=baselines)
 
     assert score_bounds(evaluated(-9.9)) is None  # no baseline counts as 1
     note = unlearned_notes([evaluated(-9.9)])[0]
@@ -157,13 +138,12 @@ def test_unlearned_tasks_are_reported() -> None:
 
 def test_returns_are_normalised_by_the_baselines_roles() -> None:
     item = result("ours", [-15.0, -10.0, -5.0])
-    assert item.run and score_bounds(item) is None
+    assert score_bounds(item) is None
     baselines = {
         "any": {"return": -25.0, "role": "random"}, "still": {"return": -20.0, "role": None},
         "all-knowing": {"return": -5.0, "role": "oracle"},
     }  # fmt: skip
-    run = replace(item.run, results={**item.run.results, "baselines": baselines})
-    scores = normalised_scores(replace(item, run=run))
+    scores = normalised_scores(with_results(item, baselines=baselines))
     assert scores is not None
     np.testing.assert_allclose(scores, [0.5, 0.75, 1.0])
 
@@ -186,40 +166,44 @@ def test_aggregates_over_tasks() -> None:
     assert aggregate_results([result("ours", [1.0, 2.0])], "") == ([], [])
 
 
-def test_results_are_collected_for_the_documentation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The page, its figures and its report, and a list of all experiments."""
-    folder = tmp_path / "split-laptop"
-    (folder / "figures").mkdir(parents=True)
-    for name in ("scores.png", "unused.png"):
-        (folder / "figures" / name).write_bytes(b"png")
-    (folder / "report.html").write_text("<html>")
-    (folder / "results.md").write_text("# Split\n\nWords.\n\n![x](figures/scores.png)\n")
-    summary = {"name": "split", "scale": "laptop", "cells": 4, "done": 3, "seeds": [5],
-               "machines": "a GPU", "verdict": ["One.", "Two."]}  # fmt: skip
-    run = folder / "a-full-mappo"
-    run.mkdir()
-    rows = [{"step": 1, "seed": 0, "kl": 0.5}, {"step": 2, "eval_return": 1 / 3, "kl": [1.0]}]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (run / "results.json").write_text("{}")
-    (folder / "summary.json").write_text(json.dumps(summary))
-    (tmp_path / "into").mkdir()
-    script = tmp_path / "into" / "collect.py"
-    shutil.copy(COLLECT, script)
-    spec = spec_from_file_location("collect", script)
-    assert spec and spec.loader
-    collect = module_from_spec(spec)
-    spec.loader.exec_module(collect)
-    collect.add_experiment(folder)
-    page = (tmp_path / "into" / "split.md").read_text()
-    assert "![x](split/scores.png)" in page and "(split/report.html)" in page
-    names = {path.name for path in (tmp_path / "into" / "split").iterdir()}
-    assert names == {"scores.png", "report.html", "summary.json", "runs.tar.xz"}
-    with tarfile.open(tmp_path / "into" / "split" / "runs.tar.xz") as archive:
-        archive.extractall(tmp_path / "data", filter="data")
-    data = tmp_path / "data" / "a-full-mappo"
-    assert {path.name for path in data.iterdir()} == {"metrics.jsonl", "results.json"}
-    row = json.loads((data / "metrics.jsonl").read_text())
-    assert row == {"step": 2, "eval_return": 0.3333333}
-    assert "| [split](split.md) | laptop | 3 of 4 | 5 | a GPU | One. Two. |" in collect.index_page()
+def test_aggregates_leave_cells_out_that_do_not_count() -> None:
+    """Those that are not learned, below the planned steps, or won by all; the notes say so."""
+    results = [
+        result(name, np.array(wins) / 100, task, won=True)
+        for task, wins in (("a", (90, 80)), ("b", (50, 60)), ("c", (100, 100)), ("d", (40, 50)))
+        for name in ("ours", "theirs")
+    ]  # fmt: skip
+    results[-1] = with_results(results[-1], steps=50)
+    tables, _ = aggregate_results(results, "theirs")
+    assert tables[0].rows[0][3].startswith("0.700 [")
+    summary = score_summary(CLAIM)(results)
+    assert "Left out of all tasks together, at the ceiling: c with full sharing." in summary.notes
+    assert any("below the planned steps: d with full sharing." in note for note in summary.notes)
+    assert any(note.startswith("Fewer steps than planned: d-full") for note in summary.notes)
+
+
+def test_the_finding_has_the_claim_in_short() -> None:
+    """The paper's numbers, ours, and the controls, which have no claim."""
+    noise = np.array([0.1, 0.0, -0.1])
+    values = {"FP3O": 3.0 + noise, "MAPPO": 1.0 - noise, MAPPO_TWICE: 4.0 + 2 * noise}
+    results = [result(name, scores) for name, scores in values.items()]
+    results.append(result(FP3O_HALF, [2.0, 2.0, 2.0]))
+    paper = {
+        ("a", "full", "FP3O"): PaperScore(5.0, 1.0),
+        ("a", "full", "MAPPO"): PaperScore(3.0, 1.0),
+    }
+    finding = score_summary(*FP3O_AGAINST_MAPPO, paper=paper)(results).finding
+    assert finding
+    assert finding.published.startswith("higher in 1 of 1 cell, by 2")
+    assert finding.ours == "FP3O against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
+    assert finding.control == (
+        f"FP3O against {MAPPO_TWICE}: higher in 0 of 1 cell, lower in 1 (Holm: 0 and 1); "
+        f"{FP3O_HALF} against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
+    )
+    assert finding.verdict == (
+        "The paper's claim holds in 1 cell that counts. At equal gradient steps “FP3O” is higher "
+        "in 0 of 1 cell and lower in 1."
+    )
+    assert score_summary()(results).finding is None
+    words = score_summary(*FP3O_AGAINST_MAPPO, published="a figure")(results).finding
+    assert words and words.published == "a figure"

@@ -62,11 +62,13 @@ def test_battles_that_nobody_wins_are_judged_by_kills() -> None:
     np.testing.assert_allclose(judged[3].seeds, 2.5 + NOISE)
     assert [item.measure for item in judge_by_kills(judged)] == [item.measure for item in judged]
     text, claim = compare_variants(judged, Comparison("FP3O", "MAPPO"))
-    assert text.startswith("“FP3O” is better than “MAPPO” in 2 of 2 cells, worse in 0")
-    assert text.endswith(
-        " 1 of these cells was not won by anybody, and judged by kills: better in 1, worse in 0."
-    )
-    assert claim == "The paper's claim holds here."
+    assert text.startswith("“FP3O” is higher than “MAPPO” in 2 of 2 cells, lower in 0; after Holm")
+    assert (
+        " 1 of these cells was not won by anybody, and judged by kills: higher in 1, lower in 0. "
+        "Not counted: 1 not learned."
+    ) in text
+    assert text.endswith("is higher in 2 of 2 cells and lower in 0 (Holm: 2 and 0).")
+    assert claim == "The paper's claim holds in all 2 cells that count."
     assert unlearned_notes(judged) == [
         "smac/6h_vs_8z with full sharing is not won by anybody: judged by kills of 8. The best "
         "variant exceeds the baseline “random actions” (0.5).",
@@ -78,7 +80,8 @@ def test_battles_that_nobody_wins_are_judged_by_kills() -> None:
 def test_wins_that_random_actions_have_as_well_are_no_learning() -> None:
     """The error of the baseline's win rate counts, not that of its return."""
     chance, wins = (0.5, 20.0), (0.51, 0.52, 0.5)
-    pair = [battle(name, "bane_vs_bane", wins, 22.0, chance) for name in ("FP3O", "MAPPO")]
+    kills = {"FP3O": 22.0, "MAPPO": 21.0}
+    pair = [battle(name, "bane_vs_bane", wins, kills[name], chance) for name in kills]
     judged = judge_by_kills(pair)
     assert unlearned_notes(judged) == [
         "smac/bane_vs_bane with full sharing is not won more often than by random actions: judged "
@@ -97,27 +100,34 @@ def test_without_counted_kills_a_cell_is_excluded() -> None:
             del row["episode_metrics"]["dead_enemies"]
     assert judge_by_kills(pair) == pair
     assert "excluded" in unlearned_notes(pair)[0]
-    assert "not known yet" in compare_variants(pair, Comparison("FP3O", "MAPPO"))[0]
+    assert compare_variants(pair, Comparison("FP3O", "MAPPO")) == [
+        "“FP3O” against “MAPPO”: no cell counts. Not counted: 1 not learned."
+    ]
 
 
 def test_the_summary_names_what_is_judged_by_kills() -> None:
     """In the verdict, the table, the notes and the figures."""
     summary = score_summary(Comparison("FP3O", "MAPPO"), paper=PAPER_SMAC)(cells())
-    assert "judged by kills: better in 1" in summary.verdict[0]
+    assert "judged by kills: higher in 1" in summary.verdict[0]
     assert any("not won by anybody: judged by kills of 8" in note for note in summary.notes)
-    scores, battles = summary.tables[:2]
+    differences, scores, battles = summary.tables[:3]
     rows = [dict(zip(scores.head, row, strict=True)) for row in scores.rows]
     assert [row["ours"] for row in rows[1:4]] == [
         "**27** ± 14 %", "**4.00** ± 0.25 kills of 8", "**2.50** ± 0.25 kills of 8",
     ]  # fmt: skip
-    assert rows[2]["difference to MAPPO"] == "+1.5000 ± 0.0000 kills of 8"
+    places = [differences.head.index(name) for name in ("of the scores", "judgement")]
+    assert [[row[k] for k in places] for row in differences.rows[1:]] == [
+        ["+1.5000 ± 0.0000 kills of 8", "higher"], ["+1 ± 0 kills of 24", "not learned"],
+    ]  # fmt: skip
     assert rows[2]["paper"] == "90.6 ± 6.6 %" and rows[2]["median of last ten"] == "0.0 (0.0) %"
     assert "Kills, per battle, replace win rates" in scores.caption
     assert battles.title == "What happened in a battle"
     names = [figure.name for figure in summary.figures]
     assert names[-3:] == ["curves_3s5z", "kills_6h_vs_8z", "kills_corridor"]
-    # All tasks together are compared by win rates, as before.
-    assert summary.tables[2].title == "All tasks together"
+    assert names[0] == "differences"
+    # All tasks together are compared by win rates, where they were learned: here in one task.
+    assert not any(table.title == "All tasks together" for table in summary.tables)
+    assert any(note.startswith("Left out of all tasks together") for note in summary.notes)
 
 
 def test_what_happened_in_the_battles_of_every_cell() -> None:
@@ -135,7 +145,7 @@ def test_the_area_under_the_curve() -> None:
     values = np.array([[0.0, 4.0, 8.0], [np.nan, 2.0, 4.0], [np.nan, 1.0, np.nan]])
     np.testing.assert_allclose(mean_over_training(step, values), [5.0, 3.0, np.nan])
     judged = judge_by_kills(cells())
-    table = score_table(judged, {}, "")
+    table = score_table(judged, {})
     areas = [row[table.head.index("area under the curve")] for row in table.rows]
     assert areas[0].startswith("54.2 ± ") and areas[0].endswith(" %")
     assert areas[2] == "2.50 ± 0.16 kills of 8"

@@ -1,7 +1,8 @@
 """Finished cells of experiments without training: synthetic results, and run directories."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +45,45 @@ def smoke_cells(*algorithms: str, **settings: Any) -> list[Cell]:
 
 
 def result(
-    variant: str, values: Iterable[float | None], task: str = "a", won: bool = False
+    variant: str,
+    values: Iterable[float | None],
+    task: str = "a",
+    won: bool = False,
+    curves: Sequence[Sequence[float]] = (),
+    **more: Any,
 ) -> CellResult:
-    """A finished cell with these returns (or win rates) per seed."""
+    """A finished cell with these returns (or win rates) per seed.
+
+    `curves` are evaluations at equal shares of training; `more` are metrics of each of their lines.
+    It has the planned steps, and two iterations.
+    """
+    name = "won" if won else "return"
     last = [
         {"seed": k, "return": x, "episode_metrics": {"won": x} if won else {}}
         for k, x in enumerate(values)
     ]
-    run = RunRecord(Path(variant), {"settings": {}}, {}, {"last": last})
     config = cell_config(TASK, "full", "smoke", "fp3o")
+    steps = config.iterations * config.steps_per_iteration
+    lines = {
+        seed: {
+            k: {"step": steps * k // (len(row) - 1), f"eval_{name}": x, **more}
+            for k, x in enumerate(row)
+        }
+        for seed, row in enumerate(curves)
+    }
+    results = {"last": last, "steps": steps}
+    run = RunRecord(Path(variant), {"settings": config.settings}, lines, results)
     return CellResult(Cell(task, "full", variant, config), Path("x"), run)
 
 
+def with_results(item: CellResult, **more: Any) -> CellResult:
+    """A cell with other entries of its results."""
+    assert item.run
+    return replace(item, run=replace(item.run, results={**item.run.results, **more}))
+
+
 def finished(cell: Cell, folder: Path, seeds: int = 3) -> CellResult:
-    """A cell whose run directory was written by hand."""
+    """A cell whose run directory was written by hand, with the planned steps."""
     if cell.job == "time":
         timing = {**TIMING, "steps": cell.config.steps_per_iteration, "machine": MACHINE}
         return CellResult(cell, folder / cell.label, timing=timing)
@@ -67,5 +93,8 @@ def finished(cell: Cell, folder: Path, seeds: int = 3) -> CellResult:
     agents = cell.config.task_info.spec(cell.config.variant).num_agents
     row = algorithm_row(settings["algorithm"])
     path = make(folder / cell.label, returns, wins=wins, agents=agents, row=row, **settings)
-    (path / "timing.jsonl").write_text(json.dumps({"step": 38400, "seconds": 30.0}) + "\n")
+    steps = cell.config.iterations * cell.config.steps_per_iteration
+    results = json.loads((path / "results.json").read_text())
+    (path / "results.json").write_text(json.dumps({**results, "steps": steps}))
+    (path / "timing.jsonl").write_text(json.dumps({"step": steps, "seconds": 30.0}) + "\n")
     return CellResult(cell, path, RunRecord.read(path))

@@ -96,7 +96,8 @@ def make(
 ) -> Path:
     """A small run directory: every seed learns from -30 to its return; `plain`: no diagnostics.
 
-    With `wins` the episodes are battles. `row` replaces the recorded algorithm.
+    With `wins` the episodes are battles. `row` replaces the recorded algorithm. Seeds begin at the
+    setting `seed`.
     """
     path.mkdir(parents=True)
     settings = {**SETTINGS, "seeds": len(returns), **settings}
@@ -106,16 +107,17 @@ def make(
         "algorithm": row or algorithm_row(settings["algorithm"]), "command": "fp3o train",
     }  # fmt: skip
     (path / "config.json").write_text(json.dumps(config))
-    rows = []
+    rows, first = [], int(settings.get("seed", 0))
     for k in range(iterations + 1):
-        for seed, end in enumerate(returns):
+        for seed, end in enumerate(returns, first):
             value = -30 + (end + 30) * k / iterations
-            evaluation = evaluation_metrics(k, value, wins[seed] * k / iterations if wins else None)
+            won = wins[seed - first] * k / iterations if wins else None
+            evaluation = evaluation_metrics(k, value, won)
             write = short_line if plain or k == 0 else line
             rows.append(write(k, seed, value, agents, **evaluation))
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if finished:
-        results = results_of(returns, wins, BASELINES if baselines is None else baselines)
+        results = results_of(returns, wins, BASELINES if baselines is None else baselines, first)
         (path / "results.json").write_text(json.dumps(results))
     return path
 
@@ -130,12 +132,12 @@ def evaluation_metrics(iteration: int, value: float, won: float | None) -> dict[
 
 
 def results_of(
-    returns: tuple[float, ...], wins: tuple[float, ...], baselines: dict[str, Any]
+    returns: tuple[float, ...], wins: tuple[float, ...], baselines: dict[str, Any], first: int = 0
 ) -> dict[str, Any]:
-    """The results of a finished run."""
+    """The results of a finished run with seeds from `first` on."""
     last: list[dict[str, Any]] = [
         {"seed": seed, "return": end, "std": 3.9, "stderr": 0.12, "length": 25.0}
-        for seed, end in enumerate(returns)
+        for seed, end in enumerate(returns, first)
     ]
     for entry, won in zip(last, wins, strict=False):
         entry["episode_metrics"] = battle_metrics(won)

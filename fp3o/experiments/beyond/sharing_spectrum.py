@@ -12,7 +12,7 @@ from fp3o.runs.run_config import RunConfig
 _TASKS = {
     "paper": ("smac/3s5z", "mamujoco/HalfCheetah-6x1"),
     "gpu": ("smac/3s5z",),
-    "laptop": ("mpe/simple_speaker_listener", "mpe/simple_reference"),
+    "laptop": ("mpe/simple_reference",),
     "smoke": ("mpe/simple_speaker_listener",),
 }
 

@@ -38,7 +38,8 @@ COUNTED = ("condition_holds", "condition_matches")
 """Metrics that are kept in every logged row, since iterations are counted."""
 
 AVERAGED = (
-    "actor_steps", "entropy", "episode_return", "episode_won", "kl_quantiles", "product_variance",
+    "actor_steps", "entropy", "episode_return", "episode_won", "kl", "kl_quantiles",
+    "product_variance",
 )  # fmt: skip
 """Metrics that are kept as means over the parts of training."""
 

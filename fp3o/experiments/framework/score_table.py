@@ -34,6 +34,12 @@ KILLS_CAPTION = (
     "in our scores, their differences and the area under the curve."
 )
 
+POLICY_CAPTION = (
+    "Mean over agents ± half of the 95 % interval over seeds. KL: divergence of the policies after "
+    "an iteration from those before it, mean over the halves of training. Entropy: in the last "
+    "tenth of training."
+)
+
 BATTLES_CAPTION = (
     "Last policies, means per battle ± half of the 95 % interval over seeds. Damage dealt: points "
     "of health and shields that enemies lost. Healed: points that they got back; the reward counts "
@@ -70,6 +76,31 @@ def battle_table(results: CellResults) -> list[ResultTable]:
     columns = len(head) - len(measures)
     table = ResultTable("What happened in a battle", head, rows, BATTLES_CAPTION, columns)
     return [table] if battles else []
+
+
+def policy_table(results: CellResults) -> list[ResultTable]:
+    """How far the policies move and how random they stay; empty if no cell has logged it."""
+    rows = []
+    for item in results:
+        divergence, entropy = (_last_stage(item, name) for name in ("kl", "entropy"))
+        if divergence.size and entropy.size:
+            half = divergence.shape[1] // 2
+            parts = divergence[:, :half], divergence[:, half:], entropy[:, -1:]
+            texts = [score_text(mean_interval(np.nanmean(part, axis=1))) for part in parts]
+            rows.append([*item.key, item.cell.detail, *texts])
+    head = ["task", "sharing", "variant", "", "KL, first half", "KL, second half", "entropy"]
+    if not any(row[3] for row in rows):
+        head, rows = (head[:3] + head[4:]), [row[:3] + row[4:] for row in rows]
+    table = ResultTable("Change of the policies", head, rows, POLICY_CAPTION, len(head) - 3)
+    return [table] if rows else []
+
+
+def _last_stage(item: CellResult, name: str) -> np.ndarray:
+    """A metric per agent after the last stage of an iteration, mean over agents: (seeds, t)."""
+    value = item.run.series(name, -1).value if item.run else np.empty((0, 0))
+    value = value.mean(-1) if value.ndim == 3 else value
+    known = np.isfinite(value).all(0) & (len(value) > 0)
+    return value[:, known] if known.sum() > 1 else np.empty((0, 0))
 
 
 def _has_wins(results: CellResults) -> bool:

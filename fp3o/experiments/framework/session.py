@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ def short_results(report: ExperimentReport, cells: Sequence[Cell]) -> dict[str, 
         "seeds": sorted({len(run.seeds) for run in report.runs}),
         "machines": report.machines,
         "verdict": [*report.verdict],
+        "finding": asdict(report.finding) if report.finding else None,
     }
 
 

@@ -15,6 +15,7 @@ from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.score_table import (
     battle_table,
     planned_steps,
+    policy_table,
     score_table,
     steps_text,
 )
@@ -61,7 +62,7 @@ def score_summary(
         tables, profiles = aggregate_results(trained, reference)
         tables = [
             *comparison_table(groups), score_table(judged, paper or {}), *battle_table(trained),
-            *tables,
+            *policy_table(trained), *tables,
         ]  # fmt: skip
         figures = [*difference_dots(groups), score_dots(trained, paper or {})]
         figures += [*profiles, *curve_figures(judged)]

@@ -45,11 +45,11 @@ def claim_verdict(
     """
     published = [item for item in judgements if item.published is not None]
     judgements = published or judgements
-    if comparison.expected == "equal":
-        return _claim_of_equality(judgements)
     counted = [item for item in judgements if item.counts]
     if not counted:
         return "The paper's claim is not tested: none of its cells counts."
+    if comparison.expected == "equal":
+        return _claim_of_equality(judgements)
     counts, at = tally(judgements), _steps_condition(comparison, counted)
     of = len(_published_differences(comparison, paper or {}))
     cells = f"{_cells(counts.cells)} that {'counts' if counts.cells == 1 else 'count'}"

@@ -1,0 +1,151 @@
+"""What the pages of results say together: the index, and the results in the README.
+
+Both are made from the `summary.json` and `seeds.json` beside the pages, so that they cannot say
+something else.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fp3o.experiments.framework.paper_results import (
+    PAPER_MAMUJOCO,
+    PAPER_MPE,
+    PAPER_SMAC,
+    PaperScores,
+)
+from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
+from fp3o.reports.phrasing import count_text, score_text
+from fp3o.reports.stats.intervals import mean_interval
+
+HERE = Path(__file__).parent
+
+INDEX = """# Does FP3O hold?
+
+The paper's claims, and what the runs of this library say of them. Every number is from runs that
+are part of the repository ([data](https://github.com/fp3o/fp3o/tree/main/docs/results/runs), made
+into these pages by `python docs/results/collect.py`), and
+[the same rules](../experiments.md#statistics) say which cells count. **At equal epochs FP3O takes
+twice MAPPO's gradient steps**: the controls compare both at as many. Battles are those of
+[our simulator](../smac.md), not of StarCraft II.
+
+"""
+
+
+def index_page(names: Sequence[str]) -> str:
+    """One section per claim of the paper, then the experiments beyond it."""
+    summaries = [read_summary(name) for name in names]
+    blocks = [INDEX.strip(), "## The claims"]
+    blocks += [_section(summary) for summary in summaries if summary["claim"]]
+    blocks.append("## Beyond the paper")
+    blocks += [_section(summary) for summary in summaries if not summary["claim"]]
+    blocks += ["## What was not run", NOT_RUN, _not_run_table(summaries)]
+    blocks.append(
+        "Runs beside the experiments: [environments of other libraries, images and mixed "
+        "actions](other-environments.md)."
+    )
+    return "\n\n".join(blocks) + "\n"
+
+
+def read_summary(name: str) -> dict[str, Any]:
+    """The summary of an experiment's page."""
+    return json.loads((HERE / name / "summary.json").read_text())
+
+
+def _section(summary: Mapping[str, Any]) -> str:
+    """Claim, published numbers, ours, the control, the verdict, a picture."""
+    name, title, finding = summary["name"], summary["title"], summary["finding"]
+    claim = summary["claim"]
+    lines = [
+        f"### [{title}]({name}.md)",
+        f"**Claim.** {claim}" if claim else f"**Question.** {summary['question']}",
+    ]
+    verdict = finding["verdict"] if finding else summary["verdict"][-1]
+    cells = f"{summary['done']} of {summary['cells']} cells at the scale `{summary['scale']}`"
+    rows = [
+        ("Paper", finding["published"] if finding else ""),
+        ("Here", finding["ours"] if finding else " ".join(summary["verdict"][:-1])),
+        ("Controls", finding["control"] if finding else ""),
+        ("Runs", cells),
+    ]
+    table = ["| | |", "|---|---|", *(f"| {x} | {text} |" for x, text in rows if text)]
+    lines += ["\n".join(table), f"**{verdict}**"]
+    if summary["figure"]:
+        lines.append(f"![{title}]({name}/{summary['figure']}.png)")
+    return "\n\n".join(lines)
+
+
+NOT_RUN = (
+    "Cells without a run, and the time they would take on an H200 with 16 cores. Cells of several "
+    "experiments can be one run."
+)
+
+
+def _not_run_table(summaries: Sequence[Mapping[str, Any]]) -> str:
+    rows = ["| experiment | cells | cost |", "|---|---:|---|"]
+    for x in summaries:
+        if x["missing"]:
+            rows.append(f"| [{x['name']}]({x['name']}.md) | {x['missing']} | {x['cost']} |")
+    return "\n".join(rows)
+
+
+README = HERE.parents[1] / "README.md"
+
+MARKS = "<!-- results: written by docs/results/collect.py -->", "<!-- end of results -->"
+
+README_CELLS = (
+    ("mamujoco-table", "mamujoco/HalfCheetah-6x1", "full"),
+    ("mamujoco-table", "mamujoco/HalfCheetah-6x1", "none"),
+    ("mpe-table", "mpe/simple_reference", "full"),
+    ("mpe-table", "mpe/simple_reference", "none"),
+    ("smac-table", "smac/6h_vs_8z", "none"),
+    ("smac-table", "smac/3s5z", "none"),
+)
+"""The cells of the table in the README: experiment, task, sharing."""
+
+README_VARIANTS = ("FP3O", MAPPO_TWICE, FP3O_HALF, "MAPPO")
+
+README_VERDICTS = ("mamujoco-table", "mpe-table", "smac-table", "dependent-step", "split")
+
+
+def readme_block() -> str:
+    """Scores and verdicts for the README, from the numbers and summaries of the pages."""
+    rows = ["| task | sharing | steps | " + " | ".join(README_VARIANTS) + " |"]
+    rows.append("|---|---|---|" + "---|" * len(README_VARIANTS))
+    rows += [_readme_row(*cell) for cell in README_CELLS]
+    lines = []
+    for name in README_VERDICTS:
+        summary = read_summary(name)
+        link = f"https://fp3o.readthedocs.io/en/latest/results/{name}.html"
+        lines.append(f"- [{summary['title']}]({link}): {summary['finding']['verdict']}")
+    return "\n\n".join([MARKS[0], "\n".join(rows), "\n".join(lines), MARKS[1]])
+
+
+def _readme_row(name: str, task: str, sharing: str) -> str:
+    cells = json.loads((HERE / name / "seeds.json").read_text())
+    chosen = {x["variant"]: x for x in cells if (x["task"], x["sharing"]) == (task, sharing)}
+    paper = find_paper(name)
+    texts = []
+    for variant in README_VARIANTS:
+        known = paper.get((task, sharing, variant))
+        rate = chosen[variant]["measure"] == "won"
+        text = score_text(mean_interval([*chosen[variant]["scores"].values()]), " %" * rate)
+        texts.append(f"{text} ({known.centre:g})" if known else text)
+    steps = count_text(chosen["FP3O"]["steps"])
+    return f"| {task.split('/')[1]} | {sharing} | {steps} | {' | '.join(texts)} |"
+
+
+def find_paper(name: str) -> PaperScores:
+    """The paper's scores of one of its three tables."""
+    return {
+        "mamujoco-table": PAPER_MAMUJOCO, "smac-table": PAPER_SMAC, "mpe-table": PAPER_MPE,
+    }[name]  # fmt: skip
+
+
+def write_readme() -> None:
+    """Replace the results in the README."""
+    text = README.read_text()
+    before, _, rest = text.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    README.write_text(f"{before}{readme_block()}{after}")

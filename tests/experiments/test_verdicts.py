@@ -1,0 +1,211 @@
+"""Comparisons of variants in words."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from finished_cells import result, with_results
+
+from fp3o.experiments.framework.grid import CellResult
+from fp3o.experiments.framework.judgement import Comparison, judge
+from fp3o.experiments.framework.paper_results import PaperScore
+from fp3o.experiments.framework.verdicts import METHOD, claim_verdict, compare_variants
+
+CLAIM = Comparison("FP3O", "MAPPO")
+
+EQUAL = Comparison("FP3O", "MAPPO", "equal")
+
+NOISE = np.array([-0.1, 0.0, 0.1])
+"""What differs between three seeds: the interval of a difference has a half width of 0.25."""
+
+BARELY = 10.0 / 3.0
+"""Factor of the noise with which a difference of 1 has p = 3 %: no longer with two cells."""
+
+Paper = dict[tuple[str, str, str], PaperScore]
+
+
+def cells(
+    *differences: float, spread: float = 1.0, first: str = "a", **more: float
+) -> list[CellResult]:
+    """One task per difference, named by the alphabet; `more` are metrics of our runs."""
+    results = []
+    for k, difference in enumerate(differences):
+        task, base = chr(ord(first) + k), 10.0 + 5 * NOISE
+        ours, curves = base + difference + spread * NOISE, [[0.0, 5.0 + x, 10.0] for x in NOISE]
+        results.append(result("FP3O", ours, task, curves=curves, **more))
+        results.append(result("MAPPO", base, task, curves=curves, actor_steps=4))
+    return results
+
+
+def published(difference: float, tasks: str) -> Paper:
+    """A paper in which FP3O is higher by a difference."""
+    scores = {"FP3O": 7.0 + difference, "MAPPO": 7.0}
+    return {(task, "full", x): PaperScore(y, 1.0) for task in tasks for x, y in scores.items()}
+
+
+def verdict(
+    results: Sequence[CellResult], comparison: Comparison = CLAIM, paper: Paper | None = None
+) -> str:
+    return claim_verdict(judge(results, comparison, paper), comparison, paper)
+
+
+def unfinished(results: Sequence[CellResult]) -> list[CellResult]:
+    """Cells whose runs differ in their length: they do not count."""
+    return [with_results(x, steps=200 + 50 * k) for k, x in enumerate(results)]
+
+
+@pytest.mark.parametrize(
+    ("differences", "sentence"),
+    [
+        ((1.0,), "The paper's claim holds in 1 cell that counts."),
+        ((1.0, 2.0, 3.0), "The paper's claim holds in all 3 cells that count."),
+        (
+            (1.0, 0.0, 2.0),
+            "The paper's claim holds in 2 of 3 cells that count, and is neither confirmed nor "
+            "refuted in the others.",
+        ),
+        ((0.0,), "The paper's claim is neither confirmed nor refuted in 1 cell that counts."),
+        (
+            (0.0, 0.1),
+            "The paper's claim is neither confirmed nor refuted in all 2 cells that count.",
+        ),
+        (
+            (1.0, 2.0, 3.0, -9.0),
+            "The paper's claim is refuted here: “FP3O” is lower in 1 of 4 cells that count.",
+        ),
+        (
+            (-1.0,),
+            "The paper's claim is refuted here: “FP3O” is lower in 1 of 1 cell that counts.",
+        ),
+        ((), "The paper's claim is not tested: none of its cells counts."),
+    ],
+)
+def test_a_claim_about_all_cells(differences: Sequence[float], sentence: str) -> None:
+    """It holds in those above 0; one below it, after Holm's correction, refutes it."""
+    assert verdict(cells(*differences)) == sentence
+
+
+def test_what_holms_correction_leaves_open_neither_refutes_nor_confirms() -> None:
+    """Intervals below 0 and above it in one of two cells each, both with p = 3 %."""
+    for difference in (-1.0, 1.0):
+        results = cells(difference, 0.0, spread=BARELY)
+        assert judge(results, CLAIM)[0].sign == np.sign(difference)
+        assert verdict(results) == (
+            "The paper's claim is neither confirmed nor refuted in all 2 cells that count."
+        )
+    # Above 0 in all cells, none of which Holm's correction leaves: it holds in all of them.
+    assert "holds in all 2" in verdict(cells(1.0, 1.0, spread=BARELY))
+
+
+def test_cells_that_do_not_count_do_not_decide() -> None:
+    worse = unfinished(cells(-9.0, first="b"))
+    assert verdict([*cells(1.0), *worse]) == "The paper's claim holds in 1 cell that counts."
+    assert verdict(worse) == "The paper's claim is not tested: none of its cells counts."
+
+
+def test_only_cells_with_published_numbers_decide() -> None:
+    """If the paper has numbers at all; those of it that do not count are named."""
+    results, paper = cells(1.0, -9.0), published(2.0, "a")
+    assert verdict(results, CLAIM, paper) == "The paper's claim holds in 1 cell that counts."
+    assert "refuted here: “FP3O” is lower in 1 of 2" in verdict(results)
+    assert verdict(results, CLAIM, published(2.0, "acd")) == (
+        "The paper's claim holds in 1 cell that counts (published: 3)."
+    )
+    lines = compare_variants(results, CLAIM, paper)
+    assert "higher than “MAPPO” in 1 of 2 cells, lower in 1" in lines[0]
+    assert lines[1] == "The paper's claim holds in 1 cell that counts."
+    mixed = [*unfinished(cells(1.0)), *cells(1.0, first="b")]
+    for comparison in (CLAIM, EQUAL):
+        assert verdict(mixed, comparison, paper) == (
+            "The paper's claim is not tested: none of its cells counts."
+        )
+
+
+def test_a_claim_of_equality() -> None:
+    """What is not found may be smaller than what these seeds would find."""
+    assert verdict(cells(0.0, 0.05), EQUAL) == (
+        "No difference is found, as the paper claims; one smaller than the smallest detectable "
+        "(0.31) may exist."
+    )
+    assert verdict(cells(0.0, 3.0, -9.0), EQUAL) == (
+        "The paper's claim of no difference is refuted here, in 2 cells."
+    )
+    assert verdict(cells(1.0, 0.0, spread=BARELY), EQUAL) == (
+        "The paper's claim of no difference is neither confirmed nor refuted here."
+    )
+
+
+def test_a_comparison_without_a_claim_has_no_verdict() -> None:
+    (line,) = compare_variants(cells(1.0, 0.0), Comparison("FP3O", "MAPPO", ""))
+    assert line.startswith("“FP3O” is higher than “MAPPO” in 1 of 2 cells, lower in 0")
+    assert "claim" not in line
+
+
+def test_the_tally_states_method_power_and_what_does_not_count() -> None:
+    results = [*cells(1.0, 0.0), *unfinished(cells(5.0, first="c"))]
+    assert compare_variants(results, CLAIM)[0] == (
+        "“FP3O” is higher than “MAPPO” in 1 of 2 cells, lower in 0; after Holm's correction 1 and "
+        f"0, and not told apart in 1{METHOD}. There the smallest detectable difference is 0.31. "
+        "Not counted: 1 below the planned steps."
+    )
+    # One of two cells would have missed the published difference.
+    text = compare_variants(results, CLAIM, published(0.2, "ab"))[0]
+    assert "difference is 0.31 (published: 0.2); 1 of them is too small to judge." in text
+    text = compare_variants(cells(0.0), CLAIM)[0]
+    assert "in 0 of 1 cell, lower in 0, and not told apart in 1" in text
+
+
+def test_variants_that_are_equal_in_every_bit_are_no_comparison() -> None:
+    """The sentence says how often the condition failed in the logged iterations, if it is known."""
+
+    def equal(**more: float) -> list[CellResult]:
+        names = {"FP3O": more, "MAPPO": {}}
+        curves = [[0.0, 5.0, 10.0]] * 3
+        return [
+            result(name, 10.0 + NOISE, task, curves=curves, **known)
+            for task in "ab"
+            for name, known in names.items()
+        ]
+
+    text = "“FP3O” and “MAPPO” are equal in every bit in 2 cells"
+    assert compare_variants(equal(), CLAIM) == [f"{text}. Nothing was compared."]
+    # Two cells of three seeds with three logged iterations each.
+    for holds, failed in ((1.0, 0), (0.0, 18)):
+        assert compare_variants(equal(condition_holds=holds), CLAIM) == [
+            f"{text}: the condition failed in {failed} of 18 logged iterations. Nothing was "
+            "compared."
+        ]
+
+
+def test_too_small_cells_are_all_that_is_said() -> None:
+    assert compare_variants(cells(0.0, 0.01), CLAIM, published(0.2, "ab")) == [
+        "“FP3O” against “MAPPO”: too small to judge. In 2 cells the interval contains 0 and its "
+        "half width (0.248) exceeds the published difference (0.2)."
+    ]
+
+
+def test_without_cells_nothing_is_known() -> None:
+    assert compare_variants([], CLAIM) == [
+        "Whether “FP3O” is better than “MAPPO” is not known yet."
+    ]
+    assert compare_variants(unfinished(cells(1.0, 1.0)), CLAIM) == [
+        "“FP3O” against “MAPPO”: no cell counts. Not counted: 2 below the planned steps."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [(8, ", at twice the gradient steps of “MAPPO”"), (6, ", at 1.5 times the gradient"), (4, "")],
+)
+def test_other_numbers_of_gradient_steps_are_a_condition(steps: int, words: str) -> None:
+    """Of the tally and of the verdict."""
+    results = cells(1.0, 2.0, actor_steps=steps)
+    tally, claim = compare_variants(results, CLAIM)
+    assert words in tally and words in claim
+    assert ("gradient steps" in tally) == ("gradient steps" in claim) == bool(words)
+    if steps == 8:
+        assert claim == f"The paper's claim holds in all 2 cells that count{words}."
+        worse = cells(-1.0, actor_steps=8)
+        assert verdict(worse).endswith(f"lower in 1 of 1 cell that counts{words}.")
+    several = [*cells(1.0, actor_steps=8), *cells(1.0, first="b", actor_steps=12)]
+    assert "at 2 to 3 times the gradient steps" in verdict(several)
