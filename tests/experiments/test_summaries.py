@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from finished_cells import finished, result, with_results
+from latex_check import table_problems
 
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.aggregate import (
@@ -55,6 +56,7 @@ def test_every_summary_runs_on_finished_cells(name: str, tmp_path: Path) -> None
         "smoke", summary.tables, summary.figures, summary.notes,
     )  # fmt: skip
     write_experiment_page(report, tmp_path / "page")
+    assert table_problems((tmp_path / "page" / "tables.tex").read_text()) == []
     assert experiment.summarise([]).verdict == ["No cell is finished yet."]
 
 

@@ -30,7 +30,7 @@ def cells(
     """One task per difference, named by the alphabet; `more` are metrics of our runs."""
     results = []
     for k, difference in enumerate(differences):
-        task, base = chr(ord(first) + k), 10.0 + 5 * NOISE
+        task, base = f"toy/{chr(ord(first) + k)}", 10.0 + 5 * NOISE
         ours, curves = base + difference + spread * NOISE, [[0.0, 5.0 + x, 10.0] for x in NOISE]
         results.append(result("FP3O", ours, task, curves=curves, **more))
         results.append(result("MAPPO", base, task, curves=curves, actor_steps=4))
@@ -40,7 +40,9 @@ def cells(
 def published(difference: float, tasks: str) -> Paper:
     """A paper in which FP3O is higher by a difference."""
     scores = {"FP3O": 7.0 + difference, "MAPPO": 7.0}
-    return {(task, "full", x): PaperScore(y, 1.0) for task in tasks for x, y in scores.items()}
+    return {
+        (f"toy/{task}", "full", x): PaperScore(y, 1.0) for task in tasks for x, y in scores.items()
+    }
 
 
 def verdict(
@@ -64,10 +66,10 @@ def unfinished(results: Sequence[CellResult]) -> list[CellResult]:
             "The paper's claim holds in 2 of 3 cells that count, and is neither confirmed nor "
             "refuted in the others.",
         ),
-        ((0.0,), "The paper's claim is neither confirmed nor refuted in 1 cell that counts."),
+        ((0.0,), "The paper's claim is neither confirmed nor refuted by the 1 cell that counts."),
         (
             (0.0, 0.1),
-            "The paper's claim is neither confirmed nor refuted in all 2 cells that count.",
+            "The paper's claim is neither confirmed nor refuted by the 2 cells that count.",
         ),
         (
             (1.0, 2.0, 3.0, -9.0),
@@ -91,7 +93,7 @@ def test_what_holms_correction_leaves_open_neither_refutes_nor_confirms() -> Non
         results = cells(difference, 0.0, spread=BARELY)
         assert judge(results, CLAIM)[0].sign == np.sign(difference)
         assert verdict(results) == (
-            "The paper's claim is neither confirmed nor refuted in all 2 cells that count."
+            "The paper's claim is neither confirmed nor refuted by the 2 cells that count."
         )
     # Above 0 in all cells, none of which Holm's correction leaves: it holds in all of them.
     assert "holds in all 2" in verdict(cells(1.0, 1.0, spread=BARELY))
@@ -148,9 +150,13 @@ def test_the_tally_states_method_power_and_what_does_not_count() -> None:
         f"0, and not told apart in 1{METHOD}. There the smallest detectable difference is 0.31. "
         "Not counted: 1 below the planned steps."
     )
-    # One of two cells would have missed the published difference.
-    text = compare_variants(results, CLAIM, published(0.2, "ab"))[0]
-    assert "difference is 0.31 (published: 0.2); 1 of them is too small to judge." in text
+    # One of two cells would have missed the published difference, or is far below it.
+    for difference, found in ((0.2, "in 0 of 1 cell, and 1 is too small to judge."), (9.0, "in 1")):
+        text = compare_variants(results, CLAIM, published(difference, "ab"))[0]
+        assert (
+            f"difference is 0.31 (published: {difference:g}); the published one is outside the "
+            f"interval {found}" in text
+        )
     text = compare_variants(cells(0.0), CLAIM)[0]
     assert "in 0 of 1 cell, lower in 0, and not told apart in 1" in text
 
@@ -182,6 +188,21 @@ def test_too_small_cells_are_all_that_is_said() -> None:
         "“FP3O” against “MAPPO”: too small to judge. In 2 cells the interval contains 0 and its "
         "half width (0.248) exceeds the published difference (0.2)."
     ]
+
+
+def test_sizes_of_several_families_stand_apart() -> None:
+    """Their scores differ in scale."""
+    battles = [
+        result(
+            name,
+            np.array([0.5, 0.6, 0.7]) + 0.01 * (NOISE if name == "FP3O" else 0),
+            "smac/3m",
+            True,
+        )
+        for name in ("FP3O", "MAPPO")
+    ]
+    text = compare_variants([*cells(0.0), *battles], EQUAL)[1]
+    assert "smallest detectable (0.31 (toy), 0.31 % (smac)) may exist" in text
 
 
 def test_without_cells_nothing_is_known() -> None:

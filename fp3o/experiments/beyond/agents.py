@@ -28,7 +28,7 @@ _MAPS = {
     "smoke": ("3m",),
 }
 
-_STEPS = {"gpu": 2_000_000, "laptop": 320_000}
+_STEPS = {"gpu": 2_000_000, "laptop": 128_000}
 
 _COST_CAPTION = "Training time as teams grow."
 
@@ -36,11 +36,11 @@ _SCORE_CAPTION = "Score of the last policies as teams grow; the maps differ in m
 
 
 def _cells(scale: Scale) -> Iterator[Cell]:
-    """Teams of marines with full sharing."""
+    """Teams of marines with full sharing; the clip range is the same for all."""
     tasks = [f"smac/{name}" for name in _MAPS[scale]]
     if scale == "smoke":
         return make_cells(tasks, ["full"], algorithm_variants("fp3o", "mappo"), scale)
-    settings = {"steps": _STEPS[scale]} if scale in _STEPS else {}
+    settings = {"clip_range": 0.2, **({"steps": _STEPS[scale]} if scale in _STEPS else {})}
     variants = algorithm_variants("fp3o", "mappo", "happo")
     return with_controls(tasks, ["full"], variants, scale, **settings)
 

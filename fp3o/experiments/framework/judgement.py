@@ -97,6 +97,10 @@ class Judgement:
         known = self.published is not None and self.sign == 0
         return known and self.difference.half > abs(self.published or 0.0)
 
+    def contains(self, value: float) -> bool:
+        """Whether a difference is inside the interval."""
+        return self.difference.low <= value <= self.difference.high
+
     @property
     def text(self) -> str:
         """The judgement in a few words."""

@@ -1,7 +1,7 @@
 """Comparisons of variants in words: a tally of the cells that count, its power, the verdict."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def compare_variants(
     judgements = judge(results, comparison, paper)
     counted = [item for item in judgements if item.counts]
     if not counted:
-        return [_nothing_counts(judgements, comparison)]
+        return [_nothing_counts(results, judgements, comparison)]
     if all(item.too_small for item in counted):
         return [_too_small(counted, comparison)]
     first = (
@@ -66,7 +66,7 @@ def claim_verdict(
             f"The paper's claim holds in {counts.better} of {cells}{at}, and is neither confirmed "
             "nor refuted in the others."
         )
-    return f"The paper's claim is neither confirmed nor refuted in {_all(counts.cells)}{cells}{at}."
+    return f"The paper's claim is neither confirmed nor refuted by the {cells}{at}."
 
 
 def _claim_of_equality(judgements: Sequence[Judgement]) -> str:
@@ -76,14 +76,16 @@ def _claim_of_equality(judgements: Sequence[Judgement]) -> str:
         return f"The paper's claim of no difference is refuted here, in {_cells(different)}."
     if counts.better or counts.worse:
         return "The paper's claim of no difference is neither confirmed nor refuted here."
-    sizes = [item.detectable for item in judgements if item.counts]
+    sizes = _sizes([item for item in judgements if item.counts], _detectable)
     return (
         "No difference is found, as the paper claims; one smaller than the smallest detectable "
-        f"({_range(sizes)}) may exist."
+        f"({sizes}) may exist."
     )
 
 
-def _nothing_counts(judgements: Sequence[Judgement], comparison: Comparison) -> str:
+def _nothing_counts(
+    results: CellResults, judgements: Sequence[Judgement], comparison: Comparison
+) -> str:
     ours, theirs = comparison.ours, comparison.theirs
     if not judgements:
         return f"Whether “{ours}” is better than “{theirs}” is not known yet."
@@ -96,16 +98,16 @@ def _nothing_counts(judgements: Sequence[Judgement], comparison: Comparison) -> 
             f"“{ours}” and “{theirs}” are equal in every bit in {_cells(len(judgements))}{often}. "
             "Nothing was compared."
         )
-    return f"“{ours}” against “{theirs}”: no cell counts.{_excluded_text(judgements)}"
+    reasons, areas = _excluded_text(judgements), _areas_text(results, comparison)
+    return f"“{ours}” against “{theirs}”: no cell counts.{reasons}{areas}"
 
 
 def _too_small(counted: Sequence[Judgement], comparison: Comparison) -> str:
-    published = [abs(item.published or 0.0) for item in counted]
     return (
         f"“{comparison.ours}” against “{comparison.theirs}”: too small to judge. In "
         f"{_cells(len(counted))} the interval contains 0 and its half width "
-        f"({_range([item.difference.half for item in counted])}) exceeds the published difference "
-        f"({_range(published)})."
+        f"({_sizes(counted, _half_width)}) exceeds the published difference "
+        f"({_sizes(counted, _published)})."
     )
 
 
@@ -133,17 +135,45 @@ def _steps_condition(comparison: Comparison, counted: Sequence[Judgement]) -> st
 
 
 def _power_text(counted: Sequence[Judgement]) -> str:
-    """The power of the cells in which nothing was found."""
+    """The power of the cells in which nothing was found, and where the paper's number is."""
     open_cells = [item for item in counted if item.sign == 0]
     if not open_cells:
         return ""
-    text = (
-        f" There the smallest detectable difference is {_range([x.detectable for x in open_cells])}"
-    )
-    published = [abs(item.published) for item in open_cells if item.published is not None]
-    text += f" (published: {_range(published)})" if published else ""
-    small = sum(item.too_small for item in open_cells)
-    return f"{text}; {small} of them {_are(small)} too small to judge." if small else f"{text}."
+    text = f" There the smallest detectable difference is {_sizes(open_cells, _detectable)}"
+    known = [item for item in open_cells if item.published is not None]
+    if not known:
+        return f"{text}."
+    text += f" (published: {_sizes(known, _published)})"
+    outside = sum(not item.contains(item.published or 0.0) for item in known)
+    parts = [f"the published one is outside the interval in {outside} of {_cells(len(known))}"]
+    if small := sum(item.too_small for item in known):
+        parts.append(f"{small} {'is' if small == 1 else 'are'} too small to judge")
+    return f"{text}; {', and '.join(parts)}."
+
+
+def _detectable(item: Judgement) -> float:
+    return item.detectable
+
+
+def _published(item: Judgement) -> float:
+    return abs(item.published or 0.0)
+
+
+def _half_width(item: Judgement) -> float:
+    return item.difference.half
+
+
+def _sizes(items: Sequence[Judgement], size: Callable[[Judgement], float]) -> str:
+    """The smallest and the largest size of each family of tasks: their scores differ in scale."""
+    families = [*dict.fromkeys(item.ours.cell.task.split("/")[0] for item in items)]
+    parts = []
+    for family in families:
+        group = [item for item in items if item.ours.cell.task.split("/")[0] == family]
+        units = {item.ours.measure.unit for item in group}
+        unit = units.pop() if len(units) == 1 else ""
+        name = f" ({family})" if len(families) > 1 else ""
+        parts.append(f"{_range([size(item) for item in group])}{unit}{name}")
+    return ", ".join(parts)
 
 
 def _excluded_text(judgements: Sequence[Judgement]) -> str:
@@ -229,10 +259,8 @@ def _short_tally(judgements: Sequence[Judgement], comparison: Comparison) -> str
         f"{_cells(counts.cells)}, lower in {counts.worse} (Holm: {counts.corrected_better} and "
         f"{counts.corrected_worse})"
     )
-    open_cells = [item.detectable for item in counted if item.sign == 0]
-    units = {item.ours.measure.unit for item in counted}
-    unit = units.pop() if len(units) == 1 else ""
-    return f"{text}, detectable {_range(open_cells)}{unit}" if open_cells else text
+    open_cells = [item for item in counted if item.sign == 0]
+    return f"{text}, detectable {_sizes(open_cells, _detectable)}" if open_cells else text
 
 
 def _published_text(comparison: Comparison, paper: PaperScores) -> str:
@@ -260,10 +288,6 @@ def _all(count: int) -> str:
 
 def _cells(count: int) -> str:
     return "1 cell" if count == 1 else f"{count} cells"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _range(values: Sequence[float]) -> str:

@@ -11,12 +11,13 @@ ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''",
-    "[": "{[}", "]": "{]}",  # at the start of a row a bracket would be a length
+    "[": "{[}", "]": "{]}", "*": "{*}",  # a row that begins with one would be an argument
     "±": r"$\pm$", "−": "$-$", "–": "--", "—": "---", "×": r"$\times$", "·": r"$\cdot$",
     "≤": r"$\le$", "≥": r"$\ge$", "≈": r"$\approx$", "→": r"$\to$", "↑": r"$\uparrow$",
     "↓": r"$\downarrow$", "…": r"\ldots{}", "“": "``", "”": "''", "’": "'", "°": r"$^\circ$",
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\epsilon$", "λ": r"$\lambda$",
     "μ": r"$\mu$", "π": r"$\pi$", "σ": r"$\sigma$", "τ": r"$\tau$", "Δ": r"$\Delta$",
+    "‖": r"$\parallel$",
     "\u00a0": "~", "\u202f": r"\,", "\n": " ",
 }  # fmt: skip
 """Characters with a special meaning in LaTeX, or none, and how to write them."""
