@@ -1,6 +1,7 @@
 """Comparisons of variants in words."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ Paper = dict[tuple[str, str, str], PaperScore]
 
 
 def cells(
-    *differences: float, spread: float = 1.0, first: str = "a", **more: float
+    *differences: float, spread: float = 1.0, first: str = "a", **more: Any
 ) -> list[CellResult]:
     """One task per difference, named by the alphabet; `more` are metrics of our runs."""
     results = []

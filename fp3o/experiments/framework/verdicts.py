@@ -225,7 +225,11 @@ def short_finding(
     """The claim's comparison and its controls in short."""
     claim, *others = comparisons
     judgements = judge(results, claim, paper)
-    verdict = compare_variants(results, claim, paper)[-1].replace(METHOD, "")
+    lines = compare_variants(results, claim, paper)
+    verdict = lines[-1].replace(METHOD, "")
+    counted = [item for item in judgements if item.counts]
+    if not claim.expected and not all(item.too_small for item in counted):
+        verdict = f"{_short_tally(judgements, claim)}."
     controls = [_short_tally(judge(results, x), x) for x in others if not x.expected]
     if claim.theirs == "MAPPO" and others:
         verdict += _at_equal_steps(judge(results, others[0]), others[0])
