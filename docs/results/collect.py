@@ -163,7 +163,7 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     text = markdown_page(report).replace("](figures/", f"]({name}/")
     head, _, rest = text.partition("\n\n")
     data = f"[Numbers of every seed]({name}/seeds.json), [LaTeX]({name}/tables.tex)."
-    parts = [head, data, rest.strip(), *_films(page), *_same_runs(page, shared)]
+    parts = [head, data, rest.strip(), *_videos(page), *_same_runs(page, shared)]
     parts += _missing_text(page.missing)
     (HERE / f"{name}.md").write_text("\n\n".join(parts) + "\n")
     with figure_style():
@@ -184,7 +184,7 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     (target / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def _films(page: Page) -> list[str]:
+def _videos(page: Page) -> list[str]:
     """An episode of the best policy of every run whose policy is kept."""
     index = json.loads((POLICIES / "index.json").read_text())
     blocks = []
@@ -193,11 +193,11 @@ def _films(page: Page) -> list[str]:
             entry, place = index[run], f"policies/{run}"
             score = f"{entry['score']:g}" + " %" * (entry["measure"] == "won")
             blocks.append(
-                f"![An episode of {label}]({place}/film.gif)\n\n{label}, seed {entry['seed']}, "
+                f"![An episode of {label}]({place}/episode.gif)\n\n{label}, seed {entry['seed']}, "
                 f"after {count_text(entry['step'])} steps ({score} in the final evaluation): "
                 f'`fp3o.Policy.load("docs/results/{place}")`'
             )
-    return ["## Films", *blocks] if blocks else []
+    return ["## Videos", *blocks] if blocks else []
 
 
 def _same_runs(page: Page, shared: Mapping[str, Sequence[str]]) -> list[str]:

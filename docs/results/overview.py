@@ -55,18 +55,18 @@ def read_summary(name: str) -> dict[str, Any]:
 
 def _section(summary: Mapping[str, Any]) -> str:
     """Claim, published numbers, ours, the control, the verdict, a picture."""
-    name, title, finding = summary["name"], summary["title"], summary["finding"]
+    name, title, key_result = summary["name"], summary["title"], summary["key_result"]
     claim = summary["claim"]
     lines = [
         f"### [{title}]({name}.md)",
         f"**Claim.** {claim}" if claim else f"**Question.** {summary['question']}",
     ]
-    verdict = finding["verdict"] if finding else summary["verdict"][-1]
+    verdict = key_result["verdict"] if key_result else summary["verdict"][-1]
     cells = f"{summary['done']} of {summary['cells']} cells at the scale `{summary['scale']}`"
     rows = [
-        ("Paper", finding["published"] if finding else ""),
-        ("Here", finding["ours"] if finding else " ".join(summary["verdict"][:-1])),
-        ("Controls", finding["control"] if finding else ""),
+        ("Paper", key_result["published"] if key_result else ""),
+        ("Here", key_result["ours"] if key_result else " ".join(summary["verdict"][:-1])),
+        ("Controls", key_result["control"] if key_result else ""),
         ("Runs", cells),
     ]
     table = ["| | |", "|---|---|", *(f"| {x} | {text} |" for x, text in rows if text)]
@@ -118,7 +118,7 @@ def readme_block() -> str:
     for name in README_VERDICTS:
         summary = read_summary(name)
         link = f"https://fp3o.readthedocs.io/en/latest/results/{name}.html"
-        lines.append(f"- [{summary['title']}]({link}): {summary['finding']['verdict']}")
+        lines.append(f"- [{summary['title']}]({link}): {summary['key_result']['verdict']}")
     return "\n\n".join([MARKS[0], "\n".join(rows), "\n".join(lines), MARKS[1]])
 
 

@@ -1,11 +1,12 @@
-"""The best policies of finished runs, as an artefact for a release.
+"""The best policies of finished runs, as an archive for a release.
 
-    python docs/results/policies.py FOLDER... --out policies [--films]
+    python docs/results/policies.py FOLDER... --out policies [--videos]
 
 Below the folders, run directories with the same settings are one run, whatever their seeds. Of each
 run the policy with the best final evaluation is copied, as a folder that `fp3o.Policy.load` reads,
 named like the run's document in `runs/`. `index.json` says what each is and what it scored;
-`--films` adds a film of an episode. The few in `policies/` are those whose films are on the pages.
+`--videos` adds a video of an episode. The few in `policies/` are those
+whose videos are on the pages.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from fp3o.policy import Policy
 from fp3o.reports.data.measures import RETURN, WIN_RATE
 from fp3o.runs.video import render
 
-FILM_SECONDS = 4
+VIDEO_SECONDS = 4
 
 
 def group_runs(folders: Sequence[Path]) -> dict[str, list[Path]]:
@@ -48,7 +49,7 @@ def best_policy(runs: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
     return run / "policy" / f"seed-{row['seed']}" / "best", {**entry, "score": round(score, 3)}
 
 
-def collect_policies(folders: Sequence[Path], out: Path, films: bool) -> Mapping[str, Any]:
+def collect_policies(folders: Sequence[Path], out: Path, videos: bool) -> Mapping[str, Any]:
     """Copy the policies and write their index."""
     index = json.loads((out / "index.json").read_text()) if (out / "index.json").exists() else {}
     for name, runs in group_runs(folders).items():
@@ -58,8 +59,8 @@ def collect_policies(folders: Sequence[Path], out: Path, films: bool) -> Mapping
             continue
         shutil.rmtree(out / name, ignore_errors=True)
         shutil.copytree(path, out / name)
-        if films:
-            render(Policy.load(out / name), out / name / "film.gif", 1, seconds=FILM_SECONDS)
+        if videos:
+            render(Policy.load(out / name), out / name / "episode.gif", 1, seconds=VIDEO_SECONDS)
         index[name] = entry
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(dict(sorted(index.items())), indent=1)
@@ -71,7 +72,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=Path("policies"))
-    parser.add_argument("--films", action="store_true", help="render an episode of each")
+    parser.add_argument("--videos", action="store_true", help="render an episode of each")
     arguments = parser.parse_args()
-    found = collect_policies(arguments.folders, arguments.out, arguments.films)
+    found = collect_policies(arguments.folders, arguments.out, arguments.videos)
     print(f"{len(found)} policies in {arguments.out}")

@@ -42,7 +42,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Finding:
+class KeyResult:
     """An experiment's result in short, to stand beside those of others."""
 
     published: str
@@ -81,4 +81,4 @@ class ExperimentReport:
     missing: Sequence[str] = ()
     """Labels of cells that were not run or are unfinished."""
     machines: str = ""
-    finding: Finding | None = None
+    key_result: KeyResult | None = None

@@ -13,7 +13,7 @@ from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.run_data import (
     AVERAGED,
     COUNTED,
-    PARTS,
+    MEAN_PARTS,
     RunDataError,
     pack_run,
     run_name,
@@ -85,13 +85,13 @@ def test_other_metrics_are_means_over_parts_of_training(tmp_path: Path) -> None:
     path = make(tmp_path / "run", (-5.0, -6.0))
     before, after = RunRecord.read(path), packed(tmp_path, path)
     old, new = before.series("episode_return"), after.series("episode_return")
-    parts = np.array_split(np.arange(12), PARTS)
+    parts = np.array_split(np.arange(12), MEAN_PARTS)
     assert new.step.tolist() == [old.step[part[-1]] for part in parts]
     expected = np.stack([old.value[:, part].mean(1) for part in parts], axis=1)
     np.testing.assert_allclose(new.value, expected, rtol=1e-5)
     for name in ("entropy", "kl_quantiles", "product_variance"):
         stage = before.series(name, 1).value
-        np.testing.assert_allclose(after.series(name, 1).value, stage[:, :PARTS], rtol=1e-5)
+        np.testing.assert_allclose(after.series(name, 1).value, stage[:, :MEAN_PARTS], rtol=1e-5)
     steps = [
         gradient_steps(CellResult(smoke_cells("fp3o")[0], path, RunRecord.read(place)))
         for place in (path, tmp_path / "again")

@@ -15,14 +15,14 @@ from fp3o.experiments.framework.aggregate import (
     normalised_scores,
     score_bounds,
 )
-from fp3o.experiments.framework.comparison_table import comparison_table
-from fp3o.experiments.framework.grid import CellResult
-from fp3o.experiments.framework.judgement import (
+from fp3o.experiments.framework.cell_differences import (
     FP3O_AGAINST_MAPPO,
     Comparison,
-    judge,
-    tally,
+    compare_cells,
+    count_signs,
 )
+from fp3o.experiments.framework.comparison_table import comparison_table
+from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.paper_results import PaperScore
 from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
 from fp3o.experiments.framework.score_table import (
@@ -77,9 +77,9 @@ def test_comparisons_are_paired_by_seed() -> None:
         result("ours", base + 5 * noise, "c"), result("theirs", base, "c"),
         result("ours", base, "d"),
     ]  # fmt: skip
-    judgements = judge(results, CLAIM)
-    assert tally(judgements)[:3] == (1, 1, 1)
-    (table,) = comparison_table([judgements])
+    differences = compare_cells(results, CLAIM)
+    assert count_signs(differences)[:3] == (1, 1, 1)
+    (table,) = comparison_table([differences])
     assert [row[table.head.index("of the scores")] for row in table.rows] == [
         "+1.00 ± 0.20", "-1.00 ± 0.20", "+0.00 ± 0.98",
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def test_seeds_without_a_finished_episode_are_left_out() -> None:
     assert some.by_seed == {0: 1.0, 2: 3.0} and bold_score(none) == "–"
     table = score_table([some, none], {})
     assert [row[table.head.index("ours")] for row in table.rows] == ["**2** ± 13", "–"]
-    assert [item.excluded for item in judge([some, none], CLAIM)] == ["one seed"]
+    assert [item.excluded for item in compare_cells([some, none], CLAIM)] == ["one seed"]
 
 
 def test_gradient_steps_count_iterations_that_were_not_logged() -> None:
@@ -194,18 +194,20 @@ def test_the_finding_has_the_claim_in_short() -> None:
         ("a", "full", "FP3O"): PaperScore(5.0, 1.0),
         ("a", "full", "MAPPO"): PaperScore(3.0, 1.0),
     }
-    finding = score_summary(*FP3O_AGAINST_MAPPO, paper=paper)(results).finding
-    assert finding
-    assert finding.published.startswith("higher in 1 of 1 cell, by 2")
-    assert finding.ours == "FP3O against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
-    assert finding.control == (
+    key_result = score_summary(*FP3O_AGAINST_MAPPO, paper=paper)(results).key_result
+    assert key_result
+    assert key_result.published.startswith("higher in 1 of 1 cell, by 2")
+    assert (
+        key_result.ours == "FP3O against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
+    )
+    assert key_result.control == (
         f"FP3O against {MAPPO_TWICE}: higher in 0 of 1 cell, lower in 1 (Holm: 0 and 1); "
         f"{FP3O_HALF} against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
     )
-    assert finding.verdict == (
+    assert key_result.verdict == (
         "The paper's claim holds in 1 cell that counts. At equal gradient steps “FP3O” is higher "
         "in 0 of 1 cell and lower in 1."
     )
-    assert score_summary()(results).finding is None
-    words = score_summary(*FP3O_AGAINST_MAPPO, published="a figure")(results).finding
+    assert score_summary()(results).key_result is None
+    words = score_summary(*FP3O_AGAINST_MAPPO, published="a figure")(results).key_result
     assert words and words.published == "a figure"

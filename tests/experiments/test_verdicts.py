@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from finished_cells import result, with_results
 
+from fp3o.experiments.framework.cell_differences import Comparison, compare_cells
 from fp3o.experiments.framework.grid import CellResult
-from fp3o.experiments.framework.judgement import Comparison, judge
 from fp3o.experiments.framework.paper_results import PaperScore
 from fp3o.experiments.framework.verdicts import METHOD, claim_verdict, compare_variants
 
@@ -49,7 +49,7 @@ def published(difference: float, tasks: str) -> Paper:
 def verdict(
     results: Sequence[CellResult], comparison: Comparison = CLAIM, paper: Paper | None = None
 ) -> str:
-    return claim_verdict(judge(results, comparison, paper), comparison, paper)
+    return claim_verdict(compare_cells(results, comparison, paper), comparison, paper)
 
 
 def unfinished(results: Sequence[CellResult]) -> list[CellResult]:
@@ -92,12 +92,12 @@ def test_what_holms_correction_leaves_open_neither_refutes_nor_confirms() -> Non
     """Intervals below 0 and above it in one of two cells each, both with p = 3 %."""
     for difference in (-1.0, 1.0):
         results = cells(difference, 0.0, spread=BARELY)
-        assert judge(results, CLAIM)[0].sign == np.sign(difference)
+        assert compare_cells(results, CLAIM)[0].sign == np.sign(difference)
         assert verdict(results) == (
             "The paper's claim is neither confirmed nor refuted by the 2 cells that count."
         )
-    # Above 0 in all cells, none of which Holm's correction leaves: it holds in all of them.
-    assert "holds in all 2" in verdict(cells(1.0, 1.0, spread=BARELY))
+    # Above 0 in all cells, none of which Holm's correction leaves.
+    assert "neither confirmed nor refuted" in verdict(cells(1.0, 1.0, spread=BARELY))
 
 
 def test_cells_that_do_not_count_do_not_decide() -> None:
@@ -148,8 +148,8 @@ def test_the_tally_states_method_power_and_what_does_not_count() -> None:
     results = [*cells(1.0, 0.0), *unfinished(cells(5.0, first="c"))]
     assert compare_variants(results, CLAIM)[0] == (
         "“FP3O” is higher than “MAPPO” in 1 of 2 cells, lower in 0; after Holm's correction 1 and "
-        f"0, and not told apart in 1{METHOD}. There the smallest detectable difference is 0.31. "
-        "Not counted: 1 below the planned steps."
+        f"0, and not distinguishable in 1{METHOD}. There the smallest detectable difference is "
+        "0.31. Not counted: 1 below the planned steps."
     )
     # One of two cells would have missed the published difference, or is far below it.
     for difference, found in ((0.2, "in 0 of 1 cell, and 1 is too small to judge."), (9.0, "in 1")):
@@ -159,7 +159,7 @@ def test_the_tally_states_method_power_and_what_does_not_count() -> None:
             f"interval {found}" in text
         )
     text = compare_variants(cells(0.0), CLAIM)[0]
-    assert "in 0 of 1 cell, lower in 0, and not told apart in 1" in text
+    assert "in 0 of 1 cell, lower in 0, and not distinguishable in 1" in text
 
 
 def test_variants_that_are_equal_in_every_bit_are_no_comparison() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fp3o.experiments.framework.exclusions import aggregate_exclusions
 from fp3o.experiments.framework.grid import CellResult, CellResults
-from fp3o.experiments.framework.judgement import aggregate_exclusions
 from fp3o.experiments.framework.plots import variant_styles
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.figures.canvas import PANEL, apply_layout, figure_legend, figure_style

@@ -54,7 +54,7 @@ def experiment_report(
         runs=[item.run for item in results if item.run],
         failures=[Failure(label, path.read_text().strip()) for label, path in failed.items()],
         missing=[label for label in errors if label not in failed],
-        machines=_machines(results), finding=summary.finding,
+        machines=_machines(results), key_result=summary.key_result,
     )  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fp3o.experiments.framework.cell_differences import CellDifference, area_differences
 from fp3o.experiments.framework.grid import CellResult
-from fp3o.experiments.framework.judgement import Judgement, area_differences
 from fp3o.experiments.framework.score_table import gradient_steps
 from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import DASH, count_text, interval_text, number_text, score_text
@@ -18,7 +18,7 @@ HEAD = (
     "gradient steps", "judgement",
 )  # fmt: skip
 
-CAPTION = (
+DIFFERENCES_CAPTION = (
     "Differences are paired by seed: mean ± half of the 95 % interval (Student's t). p: corrected "
     "by Holm's method for the cells of the comparison that count. Detectable: the smallest "
     "difference that so many seeds find with a probability of 80 %. Probability of improvement: "
@@ -32,7 +32,7 @@ SHARE = 0.9
 """The part of the way to the lower final score at which the speed of learning is compared."""
 
 
-def comparison_table(groups: Sequence[Sequence[Judgement]]) -> list[ResultTable]:
+def comparison_table(groups: Sequence[Sequence[CellDifference]]) -> list[ResultTable]:
     """One row per comparison and cell; no table without a cell."""
     rows = [_row(item) for group in groups for item in group]
     if not rows:
@@ -45,30 +45,30 @@ def comparison_table(groups: Sequence[Sequence[Judgement]]) -> list[ResultTable]
         place = head.index("published")
         head = head[:place] + head[place + 1 :]
         lines = [row[:place] + row[place + 1 :] for row in lines]
-    return [ResultTable("Differences", head, lines, CAPTION, text_columns=3 + detail)]
+    return [ResultTable("Differences", head, lines, DIFFERENCES_CAPTION, text_columns=3 + detail)]
 
 
-def _row(item: Judgement) -> list[str]:
+def _row(item: CellDifference) -> list[str]:
     cell, unit = item.ours.cell, item.ours.measure.unit
     same = item.excluded == "equal in every bit"
     values = [DASH] * 6
     if not same:
         values = [
-            signed(score_text(item.difference, unit)),
+            with_sign(score_text(item.difference, unit)),
             _p_text(item.corrected),
             number_text(item.detectable),
-            DASH if item.published is None else signed(number_text(item.published)),
+            DASH if item.published is None else with_sign(number_text(item.published)),
             _improvement_text(item),
-            signed(_areas_text(item)),
+            with_sign(_areas_text(item)),
         ]
     steps = f"{gradient_steps(item.ours):,} / {gradient_steps(item.theirs):,}"
     return [
         cell.task, cell.sharing, f"{cell.variant} - {item.theirs.cell.variant}", cell.detail,
-        *values, DASH if same else signed(_steps_text(item)), steps, item.text,
+        *values, DASH if same else with_sign(_steps_text(item)), steps, item.text,
     ]  # fmt: skip
 
 
-def signed(text: str) -> str:
+def with_sign(text: str) -> str:
     """A difference with its sign."""
     return text if text.startswith(("-", DASH)) else f"+{text}"
 
@@ -79,7 +79,7 @@ def _p_text(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _improvement_text(item: Judgement) -> str:
+def _improvement_text(item: CellDifference) -> str:
     one, other = item.ours.by_seed, item.theirs.by_seed
     common = [seed for seed in one if seed in other]
     if len(common) < 2:
@@ -88,12 +88,12 @@ def _improvement_text(item: Judgement) -> str:
     return interval_text(paired_improvement(ours, theirs))
 
 
-def _areas_text(item: Judgement) -> str:
+def _areas_text(item: CellDifference) -> str:
     values = area_differences(item.ours, item.theirs)
     return score_text(mean_interval(values), item.ours.measure.unit) if values else DASH
 
 
-def _steps_text(item: Judgement) -> str:
+def _steps_text(item: CellDifference) -> str:
     """Difference of the steps to the threshold; with the number of seeds if some never reach it."""
     differences = steps_to_threshold_differences(item.ours, item.theirs)
     if differences is None:

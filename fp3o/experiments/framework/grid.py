@@ -14,7 +14,7 @@ import numpy as np
 from fp3o.envs.task import BaselineRole
 from fp3o.reports.data.measures import RETURN, WIN_RATE, Measure
 from fp3o.reports.data.record import RunRecord
-from fp3o.reports.experiment_report import CaptionedFigure, Finding, ResultTable
+from fp3o.reports.experiment_report import CaptionedFigure, KeyResult, ResultTable
 from fp3o.runs.directory_name import safe_name
 from fp3o.runs.run_config import RunConfig
 
@@ -129,7 +129,7 @@ class Summary:
     tables: Sequence[ResultTable] = ()
     figures: Sequence[CaptionedFigure] = ()
     notes: Sequence[str] = ()
-    finding: Finding | None = None
+    key_result: KeyResult | None = None
     """The result in short; by default the verdict's last sentence."""
 
 

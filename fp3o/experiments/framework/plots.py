@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fp3o.algorithms.table import ALGORITHMS
+from fp3o.experiments.framework.cell_differences import CellDifference
 from fp3o.experiments.framework.grid import Cell, CellResult, CellResults, Lines
-from fp3o.experiments.framework.judgement import Judgement
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.reports.experiment_report import CaptionedFigure
 from fp3o.reports.figures.canvas import (
@@ -61,7 +61,7 @@ def score_dots(results: CellResults, paper: PaperScores) -> CaptionedFigure:
         return CaptionedFigure("scores", apply_layout(figure), f"{caption}.")
 
 
-def difference_dots(groups: Sequence[Sequence[Judgement]]) -> list[CaptionedFigure]:
+def difference_dots(groups: Sequence[Sequence[CellDifference]]) -> list[CaptionedFigure]:
     """Difference of every cell and comparison with its interval, and the paper's as a diamond."""
     items = [item for group in groups for item in group if item.difference.known]
     if not items:
@@ -92,7 +92,7 @@ def difference_dots(groups: Sequence[Sequence[Judgement]]) -> list[CaptionedFigu
         return [CaptionedFigure("differences", apply_layout(figure), caption)]
 
 
-def _draw_differences(axis: Axes, items: Sequence[Judgement]) -> None:
+def _draw_differences(axis: Axes, items: Sequence[CellDifference]) -> None:
     names: list[str] = []
     bold: list[bool] = []
     titles = [*dict.fromkeys(_difference_title(item) for item in items)]
@@ -122,7 +122,7 @@ def _draw_differences(axis: Axes, items: Sequence[Judgement]) -> None:
     axis.set_xlabel(f"difference of {measure.axis}" + (" (%)" if measure.is_rate else ""))
 
 
-def _difference_title(item: Judgement) -> str:
+def _difference_title(item: CellDifference) -> str:
     return f"{item.ours.cell.variant} - {item.theirs.cell.variant}"
 
 

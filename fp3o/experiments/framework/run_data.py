@@ -28,7 +28,7 @@ from fp3o.runs.directory import RunDirectory
 from fp3o.runs.directory_name import safe_name
 from fp3o.runs.run_config import RunConfig
 
-FORMAT = 1
+DOCUMENT_FORMAT = 1
 """Version of the document."""
 
 EVALUATIONS = ("eval_return", "eval_won", "eval_dead_enemies")
@@ -43,7 +43,7 @@ AVERAGED = (
 )  # fmt: skip
 """Metrics that are kept as means over the parts of training."""
 
-PARTS = 10
+MEAN_PARTS = 10
 """Parts of training over which the other metrics are averaged."""
 
 DIGITS = 6
@@ -78,7 +78,7 @@ def pack_run(paths: Sequence[Path]) -> dict[str, Any]:
     config["resumed"] = [*config.get("resumed", []), *resumed]
     config.pop(CHECKSUM, None)
     return {
-        "format": FORMAT,
+        "format": DOCUMENT_FORMAT,
         "config": {name: value for name, value in config.items() if value != []},
         "results": _merged_results(records),
         "seconds": round(sum(training_seconds(record.path) for record in records), 1),
@@ -154,7 +154,7 @@ def _kept_rows(lines: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, An
         if kept:
             rows[iteration] = {"step": int(line["step"]), **kept}
     trained = sorted(k for k, line in lines.items() if any(name in line for name in AVERAGED))
-    for part in np.array_split(np.array(trained, int), min(PARTS, max(len(trained), 1))):
+    for part in np.array_split(np.array(trained, int), min(MEAN_PARTS, max(len(trained), 1))):
         if part.size:
             last = int(part[-1])
             means = _means([lines[k] for k in part.tolist()])

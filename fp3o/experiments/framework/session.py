@@ -137,7 +137,7 @@ def short_results(report: ExperimentReport, cells: Sequence[Cell]) -> dict[str, 
         "seeds": sorted({len(run.seeds) for run in report.runs}),
         "machines": report.machines,
         "verdict": [*report.verdict],
-        "finding": asdict(report.finding) if report.finding else None,
+        "key_result": asdict(report.key_result) if report.key_result else None,
     }
 
 

@@ -3,14 +3,15 @@
 import operator
 from collections.abc import Callable, Sequence
 
-from fp3o.experiments.framework.comparison_table import comparison_table
-from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
-from fp3o.experiments.framework.judgement import (
+from fp3o.experiments.framework.cell_differences import (
     FP3O_AGAINST_MAPPO,
     Comparison,
-    aggregate_exclusions,
-    judge,
+    compare_cells,
 )
+from fp3o.experiments.framework.comparison_table import comparison_table
+from fp3o.experiments.framework.exclusions import aggregate_exclusions
+from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
+from fp3o.experiments.framework.key_results import key_result
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.score_table import (
     battle_table,
@@ -20,7 +21,8 @@ from fp3o.experiments.framework.score_table import (
     steps_text,
 )
 from fp3o.experiments.framework.unlearned import judge_by_kills, unlearned_notes
-from fp3o.experiments.framework.verdicts import METHOD, compare_variants, short_finding
+from fp3o.experiments.framework.verdicts import METHOD, compare_variants
+from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import count_text, sharing_title
 
 __all__ = ["FP3O_AGAINST_MAPPO", "Comparison", "run_caveats", "score_summary"]
@@ -57,21 +59,26 @@ def score_summary(
         lines = [line for pair in comparisons for line in compare_variants(judged, pair, paper)]
         lines = [line.replace(METHOD, "") if k else line for k, line in enumerate(lines)]
         lines += verdict(trained) if verdict else []
-        groups = [judge(judged, pair, paper) for pair in comparisons]
+        groups = [compare_cells(judged, pair, paper) for pair in comparisons]
         reference = base or (comparisons[0].theirs if comparisons else "")
-        tables, profiles = aggregate_results(trained, reference)
-        tables = [
-            *comparison_table(groups), score_table(judged, paper or {}), *battle_table(trained),
-            *policy_table(trained), *tables,
-        ]  # fmt: skip
+        aggregates, profiles = aggregate_results(trained, reference)
+        tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
         figures = [*difference_dots(groups), score_dots(trained, paper or {})]
         figures += [*profiles, *curve_figures(judged)]
         remarks = [*run_caveats(trained), *unlearned_notes(judged), *_aggregate_notes(judged)]
-        remarks += [*notes]
-        finding = short_finding(judged, comparisons, paper, published) if comparisons else None
-        return Summary(lines, tables, figures, remarks, finding)
+        remarks += notes
+        short = key_result(judged, comparisons, paper, published) if comparisons else None
+        return Summary(lines, tables, figures, remarks, short)
 
     return summarise
+
+
+def score_tables(
+    results: CellResults, judged: CellResults, paper: PaperScores | None = None
+) -> list[ResultTable]:
+    """Scores, what happened in battles, and how far the policies moved."""
+    scores = score_table(judged, paper or {})
+    return [scores, *battle_table(results), *policy_table(results)]
 
 
 def _aggregate_notes(results: CellResults) -> list[str]:

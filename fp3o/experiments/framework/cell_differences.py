@@ -11,32 +11,24 @@ Rules, for every comparison of an experiment:
    too small to judge.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fp3o.experiments.framework.exclusions import Exclusion, exclusion
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
 from fp3o.experiments.framework.score_table import (
     area_under_curve,
     paired_difference,
-    planned_steps,
     same_cell,
 )
-from fp3o.experiments.framework.unlearned import TaskAndSharing, unlearned_cells
+from fp3o.experiments.framework.unlearned import unlearned_cells
 from fp3o.reports.stats.comparisons import holm, paired_p_value, smallest_detectable
 from fp3o.reports.stats.intervals import LEVEL, Interval, mean_interval
-
-CEILING = 99.0
-"""Win rate in percent above which two variants cannot be told apart by their wins."""
-
-Exclusion = Literal[
-    "", "below the planned steps", "not learned", "at the ceiling", "equal in every bit", "one seed"
-]
-"""Why a cell does not count; empty if it does."""
 
 
 class Comparison(NamedTuple):
@@ -57,7 +49,7 @@ FP3O_AGAINST_MAPPO = (
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CellDifference:
     """The difference of two variants in one cell."""
 
     ours: CellResult
@@ -109,12 +101,12 @@ class Judgement:
         if self.too_small:
             return "too small to judge"
         if not self.sign:
-            return "not told apart"
+            return "not distinguishable"
         word = "higher" if self.sign > 0 else "lower"
         return word if self.corrected_sign else f"{word}, not after Holm"
 
 
-class Tally(NamedTuple):
+class SignCounts(NamedTuple):
     """Counts over the cells of a comparison, by the sign of the difference."""
 
     better: int
@@ -130,39 +122,37 @@ class Tally(NamedTuple):
         return self.better + self.worse + self.open
 
 
-Difference = Callable[[CellResult, CellResult], list[float]]
-"""A quantity's differences of two cells, seed by seed."""
-
-
-def judge(
+def compare_cells(
     results: CellResults, comparison: Comparison, paper: PaperScores | None = None
-) -> list[Judgement]:
+) -> list[CellDifference]:
     """The comparison of two variants in every task and sharing that has both."""
     unlearned = unlearned_cells(results)
-    judgements = []
+    differences = []
     for ours, theirs in pairs(results, comparison):
         values = score_differences(ours, theirs)
         interval = paired_difference(ours, theirs)
         known = ours.cell.task, ours.cell.sharing
-        excluded = "not learned" if known in unlearned else _exclusion(ours, theirs, interval)
+        excluded = "not learned" if known in unlearned else exclusion(ours, theirs, interval)
         published = _published_difference(ours, theirs, paper or {})
-        judgements.append(
-            Judgement(ours, theirs, interval, paired_p_value(values), excluded, published)
+        differences.append(
+            CellDifference(ours, theirs, interval, paired_p_value(values), excluded, published)
         )
-    return _corrected(judgements)
+    return _corrected(differences)
 
 
-def judge_areas(results: CellResults, comparison: Comparison) -> list[Judgement]:
+def compare_areas(results: CellResults, comparison: Comparison) -> list[CellDifference]:
     """The same for areas under the curve, in which cells at the ceiling count."""
-    judgements = []
-    for item in judge(results, comparison):
+    differences = []
+    for item in compare_cells(results, comparison):
         values = area_differences(item.ours, item.theirs)
         if not values:
             continue
         excluded = "" if item.excluded == "at the ceiling" else item.excluded
         area = mean_interval(values)
-        judgements.append(Judgement(item.ours, item.theirs, area, paired_p_value(values), excluded))
-    return _corrected(judgements)
+        differences.append(
+            CellDifference(item.ours, item.theirs, area, paired_p_value(values), excluded)
+        )
+    return _corrected(differences)
 
 
 def pairs(results: CellResults, comparison: Comparison) -> list[tuple[CellResult, CellResult]]:
@@ -187,12 +177,12 @@ def area_differences(ours: CellResult, theirs: CellResult) -> list[float]:
     return [one[seed] - other[seed] for seed in one if seed in other]
 
 
-def tally(judgements: Sequence[Judgement]) -> Tally:
+def count_signs(differences: Sequence[CellDifference]) -> SignCounts:
     """Counts over the cells that count."""
-    counted = [item for item in judgements if item.counts]
+    counted = [item for item in differences if item.counts]
     signs = np.array([item.sign for item in counted])
     corrected = np.array([item.corrected_sign for item in counted])
-    return Tally(
+    return SignCounts(
         int((signs > 0).sum()),
         int((signs < 0).sum()),
         int((signs == 0).sum()),
@@ -201,59 +191,15 @@ def tally(judgements: Sequence[Judgement]) -> Tally:
     )
 
 
-def aggregate_exclusions(results: CellResults) -> dict[TaskAndSharing, Exclusion]:
-    """Tasks and sharings that are no part of any aggregate, and why."""
-    excluded: dict[TaskAndSharing, Exclusion] = {}
-    for key in unlearned_cells(results):
-        excluded[key] = "not learned"
-    for key in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
-        group = [item for item in results if (item.cell.task, item.cell.sharing) == key]
-        if not all(map(finished, group)):
-            excluded.setdefault(key, "below the planned steps")
-        elif all(map(at_ceiling, group)):
-            excluded.setdefault(key, "at the ceiling")
-    return excluded
-
-
-def finished(item: CellResult) -> bool:
-    """Whether a cell has its planned steps."""
-    return item.run is not None and item.run.step >= planned_steps(item)
-
-
-def at_ceiling(item: CellResult) -> bool:
-    """Whether a cell wins nearly all of its battles."""
-    return item.measure.is_rate and item.seeds.size > 0 and float(item.seeds.mean()) >= CEILING
-
-
-def identical(ours: CellResult, theirs: CellResult) -> bool:
-    """Whether two cells are the same runs: equal evaluations of every seed, to the last bit."""
-    if not (ours.run and theirs.run) or ours.by_seed != theirs.by_seed:
-        return False
-    name = f"eval_{ours.measure.name}"
-    one, other = ours.run.series(name).value, theirs.run.series(name).value
-    return bool(one.size) and np.array_equal(one, other, equal_nan=True)
-
-
-def _exclusion(ours: CellResult, theirs: CellResult, difference: Interval) -> Exclusion:
-    assert ours.run and theirs.run
-    if not (finished(ours) and finished(theirs)) or ours.run.step != theirs.run.step:
-        return "below the planned steps"
-    if identical(ours, theirs):
-        return "equal in every bit"
-    if at_ceiling(ours) and at_ceiling(theirs):
-        return "at the ceiling"
-    return "" if difference.known else "one seed"
-
-
 def _published_difference(ours: CellResult, theirs: CellResult, paper: PaperScores) -> float | None:
     one, other = paper.get(ours.key), paper.get(theirs.key)
     return one.centre - other.centre if one and other else None
 
 
-def _corrected(judgements: Sequence[Judgement]) -> list[Judgement]:
+def _corrected(differences: Sequence[CellDifference]) -> list[CellDifference]:
     """With Holm's correction over the cells that count."""
-    values = holm([item.p_value if item.counts else np.nan for item in judgements])
+    values = holm([item.p_value if item.counts else np.nan for item in differences])
     return [
         replace(item, corrected=float(value))
-        for item, value in zip(judgements, values, strict=True)
+        for item, value in zip(differences, values, strict=True)
     ]

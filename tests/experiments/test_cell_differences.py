@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from finished_cells import result, with_results
 
+from fp3o.experiments.framework.cell_differences import (
+    CellDifference,
+    Comparison,
+    compare_areas,
+    compare_cells,
+    count_signs,
+)
 from fp3o.experiments.framework.comparison_table import (
     comparison_table,
     steps_to_threshold_differences,
 )
+from fp3o.experiments.framework.exclusions import aggregate_exclusions
 from fp3o.experiments.framework.grid import CellResult
-from fp3o.experiments.framework.judgement import (
-    Comparison,
-    Judgement,
-    aggregate_exclusions,
-    judge,
-    judge_areas,
-    tally,
-)
 from fp3o.experiments.framework.paper_results import PaperScore
 from fp3o.reports.stats.comparisons import paired_p_value
 
@@ -41,8 +41,8 @@ def pair(difference: float, task: str = "a", spread: float = 1.0) -> list[CellRe
     return [ours, result("theirs", values, task)]
 
 
-def only(results: list[CellResult], paper: dict | None = None) -> Judgement:
-    (judgement,) = judge(results, CLAIM, paper)
+def only(results: list[CellResult], paper: dict | None = None) -> CellDifference:
+    (judgement,) = compare_cells(results, CLAIM, paper)
     return judgement
 
 
@@ -56,7 +56,7 @@ def test_a_cell_counts() -> None:
     assert item.counts and item.excluded == "" and item.text == "higher" and item.sign == 1
     assert item.difference.centre == pytest.approx(1.0)
     assert item.p_value == item.corrected == pytest.approx(paired_p_value(1 + NOISE))
-    assert only(pair(-1.0)).text == "lower" and only(pair(0.0)).text == "not told apart"
+    assert only(pair(-1.0)).text == "lower" and only(pair(0.0)).text == "not distinguishable"
 
 
 def test_cells_below_the_planned_steps_do_not_count() -> None:
@@ -111,25 +111,25 @@ def test_holms_correction_is_over_the_cells_that_count() -> None:
     """Three cells, one of which does not count: the smallest p-value is doubled."""
     cells = [*pair(1.0, "a"), *pair(1.0, "b", 2.0), *pair(9.0, "c")]
     cells[-1] = with_step(cells[-1], 50)
-    items = judge(cells, CLAIM)
+    items = compare_cells(cells, CLAIM)
     assert [item.counts for item in items] == [True, True, False]
     assert items[0].corrected == pytest.approx(2 * items[0].p_value)
     assert items[1].corrected == pytest.approx(items[1].p_value)
     assert np.isnan(items[2].corrected) and items[2].p_value < 0.05
-    assert tally(items) == (2, 0, 0, 2, 0) and tally(items).cells == 2
+    assert count_signs(items) == (2, 0, 0, 2, 0) and count_signs(items).cells == 2
 
 
 def test_a_sign_may_not_survive_the_correction() -> None:
     """Two cells with p = 3 %: each is above 0 by its interval, neither with Holm's correction."""
     spread = 1 / 0.3  # of the seeds: t = 5.2 / 0.3 * 0.1 * √3
     cells = [x for task in "ab" for x in pair(1.0, task, spread)]
-    items = judge(cells, CLAIM)
+    items = compare_cells(cells, CLAIM)
     assert all(0.025 < item.p_value < 0.05 < item.corrected for item in items)
     assert [(item.sign, item.corrected_sign) for item in items] == [(1, 0)] * 2
-    assert items[0].text == "higher, not after Holm" and tally(items) == (2, 0, 0, 0, 0)
+    assert items[0].text == "higher, not after Holm" and count_signs(items) == (2, 0, 0, 0, 0)
     assert only(cells[:2]).text == "higher"
-    lower = judge([x for task in "ab" for x in pair(-1.0, task, spread)], CLAIM)
-    assert lower[0].text == "lower, not after Holm" and tally(lower) == (0, 2, 0, 0, 0)
+    lower = compare_cells([x for task in "ab" for x in pair(-1.0, task, spread)], CLAIM)
+    assert lower[0].text == "lower, not after Holm" and count_signs(lower) == (0, 2, 0, 0, 0)
 
 
 def test_cells_may_be_too_small_for_the_published_difference() -> None:
@@ -143,7 +143,9 @@ def test_cells_may_be_too_small_for_the_published_difference() -> None:
     for difference, small in ((0.24, True), (-0.24, True), (0.26, False), (-0.26, False)):
         item = only(cells, published(difference))
         assert item.published == pytest.approx(difference) and item.too_small == small
-        assert item.text == ("too small to judge" if small else "not told apart") and item.counts
+        assert (
+            item.text == ("too small to judge" if small else "not distinguishable") and item.counts
+        )
     assert not only(cells).too_small and only(cells).published is None
     found = only(pair(1.0), published(0.01))
     assert not found.too_small and found.text == "higher"
@@ -157,10 +159,15 @@ def test_the_paper_may_have_only_one_of_the_variants() -> None:
 def test_only_cells_with_both_variants_are_compared() -> None:
     """In the same task, sharing and detail."""
     ours, theirs = pair(1.0)
-    assert judge([ours], CLAIM) == [] == judge([theirs], CLAIM)
-    assert judge([ours, replace(theirs, cell=replace(theirs.cell, sharing="none"))], CLAIM) == []
-    assert judge([ours, replace(theirs, cell=replace(theirs.cell, detail="200"))], CLAIM) == []
-    assert judge([ours, replace(theirs, run=None)], CLAIM) == []
+    assert compare_cells([ours], CLAIM) == [] == compare_cells([theirs], CLAIM)
+    assert (
+        compare_cells([ours, replace(theirs, cell=replace(theirs.cell, sharing="none"))], CLAIM)
+        == []
+    )
+    assert (
+        compare_cells([ours, replace(theirs, cell=replace(theirs.cell, detail="200"))], CLAIM) == []
+    )
+    assert compare_cells([ours, replace(theirs, run=None)], CLAIM) == []
 
 
 def test_aggregates_leave_out_what_does_not_count() -> None:
@@ -189,13 +196,13 @@ def test_areas_under_the_curve_count_at_the_ceiling() -> None:
         for name, rows in (("ours", fast), ("theirs", slow))
     )
     assert only([ours, theirs]).excluded == "at the ceiling"
-    (area,) = judge_areas([ours, theirs], CLAIM)
+    (area,) = compare_areas([ours, theirs], CLAIM)
     assert area.counts and area.text == "higher"
     assert area.difference.centre == pytest.approx(35.0)  # in percent: (0.9 - 0.2) / 2
     short = [with_step(item, 50) for item in (ours, theirs)]
     short = [replace(x, run=replace(x.run, metrics=halved(x))) for x in short if x.run]
-    assert [item.excluded for item in judge_areas(short, CLAIM)] == ["below the planned steps"]
-    assert judge_areas(pair(1.0), CLAIM) == []  # no evaluations
+    assert [item.excluded for item in compare_areas(short, CLAIM)] == ["below the planned steps"]
+    assert compare_areas(pair(1.0), CLAIM) == []  # no evaluations
 
 
 def halved(item: CellResult) -> dict:
@@ -221,7 +228,7 @@ def test_the_table_of_differences() -> None:
     paper = {
         ("a", "full", name): PaperScore(x, 1.0) for name, x in (("ours", 3.0), ("theirs", 1.0))
     }
-    (table,) = comparison_table([judge(cells, CLAIM, paper)])
+    (table,) = comparison_table([compare_cells(cells, CLAIM, paper)])
     rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
     assert [row["task"] for row in rows] == ["a", "b", "c"]
     assert rows[0]["of the scores"] == "+1.00 ± 0.25" and rows[0]["p (Holm)"] == "0.007"
@@ -235,7 +242,7 @@ def test_the_table_of_differences() -> None:
     assert [*rows[1].values()][3:9] == ["–"] * 6
     assert rows[2]["of the areas under the curve"] == "–" == rows[2]["of the steps to 90 %"]
     assert comparison_table([]) == [] == comparison_table([[]])
-    (plain,) = comparison_table([judge(cells[4:], CLAIM)])
+    (plain,) = comparison_table([compare_cells(cells[4:], CLAIM)])
     assert "published" not in plain.head and plain.text_columns == 3
 
 
