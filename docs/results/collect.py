@@ -150,7 +150,8 @@ def cost_text(cells: Sequence[Cell]) -> str:
             family = cell.task.split("/")[0].removesuffix("v2")
             rate = MINUTES_PER_MILLION.get(cell.task, MINUTES_PER_MILLION[family])
             minutes, steps = minutes + rate * count / 1e6, steps + count
-    return f"{count_text(steps)} steps, about {count_text(max(minutes, 1))} minutes"
+    time = f"about {count_text(minutes)} minutes" if minutes > 1.5 else "about a minute"
+    return f"{count_text(steps)} steps, {time}" if steps else time
 
 
 def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> None:

@@ -12,7 +12,7 @@ _VARIANTS = {
 }
 
 
-_STEPS = {"paper": 1_000_000, "gpu": 500_000, "laptop": 200_000}
+_STEPS = {"paper": 1_000_000, "gpu": 500_000, "laptop": 100_000}
 
 _TASK = "mamujoco/Reacher-2x1"
 

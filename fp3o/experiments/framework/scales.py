@@ -104,7 +104,8 @@ def controls(task: str, scale: Scale) -> dict[str, dict[str, Any]]:
     """MAPPO with twice the epochs, and FP3O with half of them, as variants.
 
     With equal epochs FP3O takes twice the gradient steps of MAPPO: a dependent step follows every
-    independent one. An odd number of epochs is divided so that FP3O takes exactly MAPPO's.
+    independent one. An odd number of epochs is divided so that FP3O takes exactly MAPPO's; one
+    epoch cannot be divided.
     """
     epochs = cell_config(task, "full", scale, "mappo").learner.epochs
     second = max(1, epochs // 2)

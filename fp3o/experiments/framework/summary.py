@@ -56,9 +56,7 @@ def score_summary(
         if not trained:
             return NOTHING_FINISHED
         judged = judge_by_kills(trained)
-        lines = [line for pair in comparisons for line in compare_variants(judged, pair, paper)]
-        lines = [line.replace(METHOD, "") if k else line for k, line in enumerate(lines)]
-        lines += verdict(trained) if verdict else []
+        lines = [*_verdict(judged, comparisons, paper), *(verdict(trained) if verdict else [])]
         groups = [compare_cells(judged, pair, paper) for pair in comparisons]
         reference = base or (comparisons[0].theirs if comparisons else "")
         aggregates, profiles = aggregate_results(trained, reference)
@@ -66,11 +64,18 @@ def score_summary(
         figures = [*difference_dots(groups), score_dots(trained, paper or {})]
         figures += [*profiles, *curve_figures(judged)]
         remarks = [*run_caveats(trained), *unlearned_notes(judged), *_aggregate_notes(judged)]
-        remarks += notes
         short = key_result(judged, comparisons, paper, published) if comparisons else None
-        return Summary(lines, tables, figures, remarks, short)
+        return Summary(lines, tables, figures, [*remarks, *notes], short)
 
     return summarise
+
+
+def _verdict(
+    results: CellResults, comparisons: Sequence[Comparison], paper: PaperScores | None
+) -> list[str]:
+    """All comparisons in words; the first says how cells are compared."""
+    lines = [line for pair in comparisons for line in compare_variants(results, pair, paper)]
+    return [line.replace(METHOD, "") if k else line for k, line in enumerate(lines)]
 
 
 def score_tables(

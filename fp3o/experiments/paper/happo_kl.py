@@ -16,7 +16,7 @@ from fp3o.experiments.framework.grid import (
     pad_columns,
 )
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells
-from fp3o.experiments.framework.score_table import steps_text
+from fp3o.experiments.framework.score_table import gradient_steps, steps_text
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.learning.statistics import QUANTILES
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
@@ -70,7 +70,8 @@ def _summarise(results: CellResults) -> Summary:
         factor = mean_interval(last / np.maximum(first, 1e-12))
         pairs = value.mean(0)[:, [_MEDIAN, QUANTILES.index(0.95)]]
         cells = [f"{number_text(x)} ({number_text(y)})" for x, y in pairs]
-        rows.append([item.cell.variant, item.cell.sharing, *cells])
+        steps = f"{gradient_steps(item):,}"
+        rows.append([item.cell.variant, item.cell.sharing, steps, *cells])
         ends = f" [{factor.low:.1f}, {factor.high:.1f}]" if factor.known else ""
         sharing = sharing_title(item.cell.sharing)
         factors.append(f"{item.cell.variant}, {sharing}, {factor.centre:.1f}{ends}")
@@ -79,9 +80,9 @@ def _summarise(results: CellResults) -> Summary:
         f"by a factor of (95 % interval over seeds): {'; '.join(factors)}.",
         _claim_verdict(results),
     ]
-    most = max(len(row) for row in rows) - 2
-    rows = [[*row, *[DASH] * (most + 2 - len(row))] for row in rows]
-    head = ["algorithm", "sharing", *(f"turn {k + 1}" for k in range(most))]
+    most = max(len(row) for row in rows) - 3
+    rows = [[*row, *[DASH] * (most + 3 - len(row))] for row in rows]
+    head = ["algorithm", "sharing", "gradient steps", *(f"turn {k + 1}" for k in range(most))]
     caption = "KL of the updated agent: median, and band from the 5 % to the 95 % quantile."
     return Summary(
         verdict,

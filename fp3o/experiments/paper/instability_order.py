@@ -15,6 +15,7 @@ from fp3o.experiments.framework.grid import (
     pad_columns,
 )
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
+from fp3o.experiments.framework.score_table import gradient_steps
 from fp3o.experiments.framework.summary import run_caveats
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import DASH, number_text
@@ -30,7 +31,8 @@ _STEPS = {"paper": 2_000_000, "gpu": 1_000_000, "laptop": 128_000}
 
 _CAPTION = (
     "Variance, over the samples of an iteration, of the products of ratios in the objective before "
-    "clipping: of the stage in which it is largest, mean over training and seeds."
+    "clipping: of the stage in which it is largest, mean over training and seeds. Gradient steps: "
+    "per seed, with the most agents."
 )
 
 
@@ -78,11 +80,12 @@ def _summarise(results: CellResults) -> Summary:
         f"With {counts[-1]} agents the variance of the products is, lowest first: {order}.",
         _claim_verdict(last),
     ]
+    steps = {item.cell.variant: f"{gradient_steps(item):,}" for item in results}
     rows = [
-        [name, *(number_text(known[x]) if x in known else DASH for x in counts)]
+        [name, *(number_text(known[x]) if x in known else DASH for x in counts), steps[name]]
         for name, known in means.items()
     ]
-    head = ["algorithm", *(f"{x} agents" for x in counts)]
+    head = ["algorithm", *(f"{x} agents" for x in counts), "gradient steps"]
     labels = "agents", "variance of the products"
     figure = lines_figure({"full sharing": lines}, *labels, log=(True, True))
     caption = "Variance of the products of ratios as teams grow."

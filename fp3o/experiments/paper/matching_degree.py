@@ -17,6 +17,7 @@ from fp3o.experiments.framework.grid import (
     pad_columns,
 )
 from fp3o.experiments.framework.scales import cell_config
+from fp3o.experiments.framework.score_table import gradient_steps
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import score_text, sharing_title
 from fp3o.reports.stats.intervals import Interval, mean_interval
@@ -120,10 +121,10 @@ def _summarise(results: CellResults) -> Summary:
         panels.setdefault(task, {})[sharing_title(sharing)] = sizes, shadow
         if values[0][0].mean() < _SATURATED:
             gains.append(mean_interval(shadow[:, -1] - shadow[:, 0]))
-        for size, degrees in zip(sizes, values, strict=True):
+        for item, size, degrees in zip(group, sizes, values, strict=True):
             texts = [score_text(mean_interval(x), " %") for x in degrees]
-            rows.append([task, sharing, str(size), *texts])
-    head = ["task", "sharing", "rollout size", "matching degree", "as run"]
+            rows.append([task, sharing, str(size), *texts, f"{gradient_steps(item):,}"])
+    head = ["task", "sharing", "rollout size", "matching degree", "as run", "gradient steps"]
     table = ResultTable("Matching degree", head, rows, _CAPTION, 2)
     return Summary(_verdict(gains, results), [table], [_figure(panels)], [_NOTE])
 
