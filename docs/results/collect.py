@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from overview import index_page, write_readme
 
-from fp3o.experiments import find_experiment
+from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.collect import experiment_report, read_cells
 from fp3o.experiments.framework.grid import Cell, CellResult, Scale
 from fp3o.experiments.framework.run_data import pack_run, run_name, unpack_run
@@ -49,11 +49,13 @@ FIGURE_DPI = 110
 SCALES: Mapping[str, Scale] = {
     "mamujoco-table": "gpu", "smac-table": "gpu", "mpe-table": "gpu", "coppo": "gpu",
     "a2po": "gpu", "convergence": "gpu", "split": "gpu", "dependent-step": "gpu",
-    "approximation": "gpu", "matching-degree": "laptop", "happo-kl": "laptop", "stability": "gpu",
-    "compute": "laptop", "instability-order": "laptop", "fair": "gpu",
+    "approximation": "gpu", "stability": "gpu", "instability-order": "laptop", "fair": "gpu",
     "failed-condition": "laptop", "sharing-spectrum": "laptop", "agents": "laptop",
 }  # fmt: skip
-"""The experiments in the order of the index, and the scale at which each is published."""
+"""The experiments, and the scale at which each is published."""
+
+EARLIER = ("matching-degree", "happo-kl", "compute")
+"""Experiments whose runs are of an earlier version and were not kept: their pages stay."""
 
 MINUTES_PER_MILLION = {
     "smac": 1 / 72, "mpe": 1 / 40, "mamujoco/HalfCheetah-6x1": 1 / 7,
@@ -270,7 +272,8 @@ def make_pages(names: Sequence[str], reports: Path | None = None) -> None:
             if reports:
                 reports.mkdir(parents=True, exist_ok=True)
                 (reports / f"{name}.html").write_text(experiment_page(page.report))
-    (HERE / "index.md").write_text(index_page([*SCALES]))
+    published = [name for name in all_experiments() if (HERE / name / "summary.json").exists()]
+    (HERE / "index.md").write_text(index_page(published))
     write_readme()
     if unused := {path.stem for path in RUNS.glob("*.json")} - {*places}:
         print(f"in no experiment: {', '.join(sorted(unused))}")

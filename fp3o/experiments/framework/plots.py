@@ -67,22 +67,19 @@ def difference_dots(groups: Sequence[Sequence[CellDifference]]) -> list[Captione
     if not items:
         return []
     tasks = [*dict.fromkeys(item.ours.cell.task for item in items)]
+    titles = [*dict.fromkeys(map(_difference_title, items))]
     columns = min(3, len(tasks))
-    most = max(
-        len({x.ours.cell.sharing for x in items if x.ours.cell.task == task})
-        + sum(x.ours.cell.task == task for x in items)
-        for task in tasks
-    )
-    rows = -(-len(tasks) // columns)
+    lines = max(len({_place(x) for x in items if x.ours.cell.task == task}) for task in tasks)
+    height = (1.0 + 0.2 * lines * (1 + len(titles))) * -(-len(tasks) // columns) + 0.5
     with figure_style():
-        size = (PANEL[0] * (0.35 + 0.75 * columns), (0.9 + 0.2 * most) * rows + 0.4)
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        figure = Figure(figsize=(PANEL[0] * (0.3 + 0.6 * columns), height), layout="constrained")
+        axes = figure.subplots(-(-len(tasks) // columns), columns, squeeze=False).ravel()
         for axis in axes[len(tasks) :]:
             axis.set_visible(False)
         for axis, task in zip(axes, tasks, strict=False):
-            _draw_differences(axis, [item for item in items if item.ours.cell.task == task])
+            _draw_differences(axis, [x for x in items if x.ours.cell.task == task], titles)
             axis.set_title(task)
+        figure_legend(figure, [*axes[: len(tasks)]])
         published = any(item.published is not None for item in items)
         diamonds = " Hollow diamonds: the paper's differences." if published else ""
         caption = (
@@ -92,34 +89,33 @@ def difference_dots(groups: Sequence[Sequence[CellDifference]]) -> list[Captione
         return [CaptionedFigure("differences", apply_layout(figure), caption)]
 
 
-def _draw_differences(axis: Axes, items: Sequence[CellDifference]) -> None:
-    names: list[str] = []
-    bold: list[bool] = []
-    titles = [*dict.fromkeys(_difference_title(item) for item in items)]
-    for sharing in dict.fromkeys(item.ours.cell.sharing for item in items):
-        names.append(sharing_title(sharing))
-        bold.append(True)
-        for item in (x for x in items if x.ours.cell.sharing == sharing):
-            height, interval = len(names), item.difference
-            colour = [*PALETTE][titles.index(_difference_title(item)) % len(PALETTE)]
-            alpha = 1.0 if item.counts else 0.3
-            ends = [interval.low, interval.high]
-            axis.plot(ends, [height] * 2, color=colour, lw=2.2, alpha=alpha)
-            axis.plot([interval.centre], [height], "o", color=colour, ms=4, alpha=alpha)
-            if item.published is not None:
-                axis.plot([item.published], [height], "D", mfc="none", mec=FAINT_COLOUR, ms=6)
-            names.append(f"{_difference_title(item)} {item.ours.cell.detail}".strip())
-            bold.append(False)
+def _draw_differences(axis: Axes, items: Sequence[CellDifference], titles: Sequence[str]) -> None:
+    """One line per sharing, with the comparisons below each other."""
+    places = [*dict.fromkeys(map(_place, items))]
+    for item in items:
+        row = titles.index(_difference_title(item))
+        height = places.index(_place(item)) * (1 + len(titles)) + row
+        colour, alpha = [*PALETTE][row % len(PALETTE)], 1.0 if item.counts else 0.3
+        interval = item.difference
+        axis.plot([interval.low, interval.high], [height] * 2, color=colour, lw=2.2, alpha=alpha)
+        axis.plot([interval.centre], [height], "o", color=colour, ms=4, alpha=alpha)
+        if item.published is not None:
+            axis.plot([item.published], [height], "D", mfc="none", mec=FAINT_COLOUR, ms=6)
+    for row, title in enumerate(titles):  # the legend has full colours
+        axis.plot([], [], "o-", color=[*PALETTE][row % len(PALETTE)], ms=4, lw=2.2, label=title)
     axis.axvline(0, color=FAINT_COLOUR, lw=0.8)
-    axis.set_yticks(range(len(names)), names)
-    for label, strong in zip(axis.get_yticklabels(), bold, strict=True):
-        label.set_fontweight("bold" if strong else "normal")
-        label.set_fontsize(8)
-    axis.set_ylim(len(names) - 0.4, -0.8)
+    middles = [k * (1 + len(titles)) + (len(titles) - 1) / 2 for k in range(len(places))]
+    axis.set_yticks(middles, places, fontsize=8)
+    axis.set_ylim(len(places) * (1 + len(titles)) - 1.3, -0.7)
     axis.grid(visible=False, axis="y")
     axis.tick_params(axis="y", length=0)
     measure = items[0].ours.measure
     axis.set_xlabel(f"difference of {measure.axis}" + (" (%)" if measure.is_rate else ""))
+
+
+def _place(item: CellDifference) -> str:
+    """Sharing and detail of a cell."""
+    return f"{sharing_title(item.ours.cell.sharing)} {item.ours.cell.detail}".strip()
 
 
 def _difference_title(item: CellDifference) -> str:
