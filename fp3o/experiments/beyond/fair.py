@@ -33,8 +33,8 @@ _COMPARISONS = tuple(
         ("FP3O", "MAPPO"),
         ("FP3O", MAPPO_TWICE),
         (FP3O_HALF, "MAPPO"),
-        ("FP3O, head rate 1", "MAPPO, head rate 1"),
-        ("FP3O, head rate N", "MAPPO, head rate N"),
+        ("FP3O, heads at rate 1", "MAPPO, heads at rate 1"),
+        ("FP3O, heads at rate N", "MAPPO, heads at rate N"),
         ("FP3O, one critic for all", "MAPPO, one critic for all"),
     )
 )
@@ -59,7 +59,10 @@ def _heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:
     """The authors' code multiplies the learning rate of separate heads by the number of agents."""
     agents = cell_config(task, "partial", scale, "fp3o").task_info.spec().num_agents
     return {
-        f"{algorithm_title(name)}, head rate {label}": {"algorithm": name, "head_lr_factor": rate}
+        f"{algorithm_title(name)}, heads at rate {label}": {
+            "algorithm": name,
+            "head_lr_factor": rate,
+        }
         for name in ("fp3o", "mappo")
         for label, rate in (("1", 1.0), ("N", float(agents)))
     }
