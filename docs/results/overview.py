@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scipy.special import stdtr
+
+from fp3o.experiments.framework.comparison_table import with_sign
 from fp3o.experiments.framework.paper_results import (
     PAPER_MAMUJOCO,
     PAPER_MPE,
@@ -36,7 +39,8 @@ twice MAPPO's gradient steps**: the controls compare both at as many. Battles ar
 def index_page(names: Sequence[str]) -> str:
     """One section per claim of the paper, then the experiments beyond it."""
     summaries = [read_summary(name) for name in names]
-    blocks = [INDEX.strip(), "## The claims"]
+    blocks = [INDEX.strip(), "## In short", _verdict_table(summaries)]
+    blocks += ["## The cells that matter", CELLS_THAT_MATTER, _cells_table(), "## The claims"]
     blocks += [_section(summary) for summary in summaries if summary["claim"]]
     blocks.append("## Beyond the paper")
     blocks += [_section(summary) for summary in summaries if not summary["claim"]]
@@ -46,6 +50,72 @@ def index_page(names: Sequence[str]) -> str:
         "actions](other-environments.md)."
     )
     return "\n\n".join(blocks) + "\n"
+
+
+def _verdict_table(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """All claims with their verdicts, one line each."""
+    rows = ["| | verdict |", "|---|---|"]
+    rows += [
+        f"| [{x['title']}]({x['name']}.md) | {_one_sentence(x)} |" for x in summaries if x["claim"]
+    ]
+    return "\n".join(rows)
+
+
+def _one_sentence(summary: Mapping[str, Any]) -> str:
+    found = summary["key_result"]
+    return found["verdict"] if found else summary["verdict"][-1]
+
+
+CELLS_THAT_MATTER = (
+    "In 14 of the 36 cells of its two main benchmarks the paper's own numbers carry a difference "
+    "between FP3O and MAPPO (Welch's t-test on its means and deviations, five seeds; two of them "
+    "with p between 5 and 6 %). Differences of the last policies, paired by seed, ± half of the "
+    "95 % interval."
+)
+
+PAIRS = (("FP3O", "MAPPO"), ("FP3O", MAPPO_TWICE), (FP3O_HALF, "MAPPO"))
+
+PAPER_SEEDS, PAPER_LEVEL = 5, 0.06
+
+
+def differing_cells(paper: PaperScores) -> list[tuple[str, str]]:
+    """Tasks and sharings in which the paper's numbers differ, by Welch's test."""
+    found = []
+    for (task, sharing, variant), ours in paper.items():
+        theirs = paper.get((task, sharing, "MAPPO"))
+        if variant != "FP3O" or theirs is None:
+            continue
+        errors = [score.deviation**2 / PAPER_SEEDS for score in (ours, theirs)]
+        if not (total := sum(errors)):
+            continue
+        degrees = total**2 * (PAPER_SEEDS - 1) / sum(x**2 for x in errors)
+        if 2 * stdtr(degrees, -abs(ours.centre - theirs.centre) / total**0.5) < PAPER_LEVEL:
+            found.append((task, sharing))
+    return found
+
+
+def _cells_table() -> str:
+    """Published difference, ours at equal epochs, and both controls."""
+    titles = [f"{ours} - {theirs}" for ours, theirs in PAIRS]
+    rows = [f"| task | sharing | published | {' | '.join(titles)} |", "|---|---|" + "---:|" * 4]
+    for name in ("mamujoco-table", "smac-table"):
+        cells, paper = json.loads((HERE / name / "seeds.json").read_text()), find_paper(name)
+        for task, sharing in differing_cells(paper):
+            known = {x["variant"]: x for x in cells if (x["task"], x["sharing"]) == (task, sharing)}
+            ours, theirs = (paper[task, sharing, variant] for variant in PAIRS[0])
+            texts = [_difference_text(known, *pair) for pair in PAIRS]
+            published = f"{ours.centre - theirs.centre:+.4g}"
+            rows.append(f"| {task} | {sharing} | {published} | {' | '.join(texts)} |")
+    return "\n".join(rows)
+
+
+def _difference_text(cells: Mapping[str, Mapping[str, Any]], ours: str, theirs: str) -> str:
+    if ours not in cells or theirs not in cells:
+        return "not run"
+    one, other = cells[ours], cells[theirs]
+    common = [seed for seed in one["scores"] if seed in other["scores"]]
+    interval = mean_interval([one["scores"][seed] - other["scores"][seed] for seed in common])
+    return with_sign(score_text(interval, " %" * (one["measure"] == "won")))
 
 
 def read_summary(name: str) -> dict[str, Any]:
@@ -61,7 +131,7 @@ def _section(summary: Mapping[str, Any]) -> str:
         f"### [{title}]({name}.md)",
         f"**Claim.** {claim}" if claim else f"**Question.** {summary['question']}",
     ]
-    verdict = key_result["verdict"] if key_result else summary["verdict"][-1]
+    verdict = _one_sentence(summary)
     cells = f"{summary['done']} of {summary['cells']} cells at the scale `{summary['scale']}`"
     rows = [
         ("Paper", key_result["published"] if key_result else ""),

@@ -8,6 +8,7 @@ from fp3o.experiments.framework.cell_differences import (
     compare_cells,
     count_signs,
 )
+from fp3o.experiments.framework.comparison_table import with_sign
 from fp3o.experiments.framework.grid import CellResults
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.power import (
@@ -19,6 +20,10 @@ from fp3o.experiments.framework.power import (
 )
 from fp3o.experiments.framework.verdicts import METHOD, compare_variants
 from fp3o.reports.experiment_report import KeyResult
+from fp3o.reports.phrasing import score_text
+
+FEW_CELLS = 6
+"""The most cells whose differences are named one by one."""
 
 
 def key_result(
@@ -58,7 +63,7 @@ def _at_equal_steps(differences: Sequence[CellDifference], comparison: Compariso
 
 
 def _short_counts(differences: Sequence[CellDifference], comparison: Comparison) -> str:
-    """Differences with their intervals if they are few, otherwise counts."""
+    """Counts and power, and the differences with their intervals if they are few."""
     counted = [item for item in differences if item.counts]
     if not counted:
         return ""
@@ -68,8 +73,17 @@ def _short_counts(differences: Sequence[CellDifference], comparison: Comparison)
         f"{cells_text(counts.cells)}, lower in {counts.worse} (Holm: {counts.corrected_better} and "
         f"{counts.corrected_worse})"
     )
+    if len(counted) <= FEW_CELLS:
+        text += f": {', '.join(map(_difference_text, counted))}"
     open_cells = [item for item in counted if item.sign == 0]
-    return f"{text}, detectable {sizes_text(open_cells, detectable)}" if open_cells else text
+    return f"{text}; detectable {sizes_text(open_cells, detectable)}" if open_cells else text
+
+
+def _difference_text(item: CellDifference) -> str:
+    """A difference with its cell."""
+    cell, text = item.ours.cell, score_text(item.difference, item.ours.measure.unit)
+    detail = f" {cell.detail}" if cell.detail else ""
+    return f"{cell.task.split('/')[-1]} {cell.sharing}{detail} {with_sign(text)}"
 
 
 def _published_text(comparison: Comparison, paper: PaperScores) -> str:
