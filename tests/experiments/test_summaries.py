@@ -197,13 +197,12 @@ def test_the_finding_has_the_claim_in_short() -> None:
     key_result = score_summary(*FP3O_AGAINST_MAPPO, paper=paper)(results).key_result
     assert key_result
     assert key_result.published.startswith("higher in 1 of 1 cell, by 2")
-    assert (
-        key_result.ours == "FP3O against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
+    higher, lower = (
+        f"higher in {1 - k} of 1 cell, lower in {k} (Holm: {1 - k} and {k}): a full" for k in (0, 1)
     )
-    assert key_result.control == (
-        f"FP3O against {MAPPO_TWICE}: higher in 0 of 1 cell, lower in 1 (Holm: 0 and 1); "
-        f"{FP3O_HALF} against MAPPO: higher in 1 of 1 cell, lower in 0 (Holm: 1 and 0)"
-    )
+    assert key_result.ours == f"FP3O against MAPPO: {higher} +2.00 ± 0.50"
+    assert key_result.control.startswith(f"FP3O against {MAPPO_TWICE}: {lower} -1.00 ± ")
+    assert f"; {FP3O_HALF} against MAPPO: {higher} +1.00 ± " in key_result.control
     assert key_result.verdict == (
         "The paper's claim holds in 1 cell that counts. At equal gradient steps “FP3O” is higher "
         "in 0 of 1 cell and lower in 1."
