@@ -14,17 +14,17 @@ import argparse
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from overview import index_page, write_readme
+from stored_runs import RUNS, add_runs, find_run, unpack_cells
 
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.collect import experiment_report, read_cells
 from fp3o.experiments.framework.grid import Cell, CellResult, Scale
-from fp3o.experiments.framework.run_data import pack_run, run_name, unpack_run
 from fp3o.experiments.framework.score_table import area_under_curve
 from fp3o.experiments.framework.session import short_results
 from fp3o.reports.experiment_report import ExperimentReport
@@ -33,15 +33,10 @@ from fp3o.reports.pages.experiment_page import experiment_page
 from fp3o.reports.pages.latex import latex_tables
 from fp3o.reports.pages.markdown import markdown_page
 from fp3o.reports.phrasing import count_text
-from fp3o.sharing.schemes import AUTO
 
 HERE = Path(__file__).parent
 
-RUNS = HERE / "runs"
-
 POLICIES = HERE / "policies"
-
-TIMINGS = "cell_timing.json"
 
 FIGURE_DPI = 110
 """Resolution of figures: enough for a page, small in the repository."""
@@ -64,29 +59,6 @@ MINUTES_PER_MILLION = {
 }  # fmt: skip
 """Minutes of one H200 with 16 cores per million steps of a seed, with as many programs side by
 side as it bears: measured, for MuJoCo from the time of a step on one core."""
-
-
-def find_run(cell: Cell) -> Path:
-    """Where the document of a cell is, if it was run: named by its settings."""
-    if cell.job == "time":
-        return RUNS / f"time-{cell.label}.json"
-    config = cell.config.resolve() if cell.config.learner.sharing == AUTO else cell.config
-    return RUNS / f"{run_name(config.settings)}.json"
-
-
-def unpack_cells(cells: Sequence[Cell], out: Path) -> dict[str, str]:
-    """Write the run directories of an experiment; returns the name of each cell's document."""
-    names = {}
-    for cell in cells:
-        if not (path := find_run(cell)).exists():
-            continue
-        names[cell.label] = path.stem
-        if cell.job == "time":
-            (out / cell.label).mkdir(parents=True)
-            shutil.copy(path, out / cell.label / TIMINGS)
-        else:
-            unpack_run(json.loads(path.read_text()), out / cell.label)
-    return names
 
 
 class Page(NamedTuple):
@@ -228,34 +200,6 @@ def _missing_text(cells: Sequence[Cell]) -> list[str]:
         lines.append(f"- {task}, {cost_text(group)}: {labels}")
     title = f"## Not run: {cost_text(cells)} of an H200 with 16 cores"
     return [title, "\n".join(lines)]
-
-
-def add_runs(folders: Sequence[Path]) -> None:
-    """Pack all finished runs and timings below some folders."""
-    groups: dict[str, list[Path]] = {}
-    for path in sorted(path.parent for folder in folders for path in _finished(folder)):
-        if (path / TIMINGS).exists():
-            shutil.copy(path / TIMINGS, RUNS / f"time-{path.name}.json")
-        else:
-            settings = json.loads((path / "config.json").read_text())["settings"]
-            groups.setdefault(run_name(settings), []).append(path)
-    for name, paths in groups.items():
-        path, document = RUNS / f"{name}.json", pack_run(paths)
-        if path.exists() and _extent(json.loads(path.read_text())) > _extent(document):
-            print(f"{path.name} has more steps or seeds than {paths[0]}: kept")
-            continue
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-        path.write_text(text + "\n")
-
-
-def _extent(document: Mapping[str, Any]) -> tuple[int, int]:
-    """Steps and seeds of a run."""
-    return int(document["results"]["steps"]), len(document["results"]["last"])
-
-
-def _finished(folder: Path) -> Iterator[Path]:
-    yield from folder.rglob("results.json")
-    yield from folder.rglob(TIMINGS)
 
 
 def make_pages(names: Sequence[str], reports: Path | None = None) -> None:

@@ -94,11 +94,11 @@ def differing_cells(paper: PaperScores) -> list[tuple[str, str]]:
     return found
 
 
-def _cells_table() -> str:
+def _cells_table(published: Sequence[str]) -> str:
     """Published difference, ours at equal epochs, and both controls."""
     titles = [f"{ours} - {theirs}" for ours, theirs in PAIRS]
     rows = [f"| task | sharing | published | {' | '.join(titles)} |", "|---|---|" + "---:|" * 4]
-    for name in ("mamujoco-table", "smac-table"):
+    for name in [name for name in ("mamujoco-table", "smac-table") if name in published]:
         cells, paper = json.loads((HERE / name / "seeds.json").read_text()), find_paper(name)
         for task, sharing in differing_cells(paper):
             known = {x["variant"]: x for x in cells if (x["task"], x["sharing"]) == (task, sharing)}

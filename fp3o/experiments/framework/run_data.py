@@ -76,7 +76,8 @@ def pack_run(paths: Sequence[Path]) -> dict[str, Any]:
     config = {**first.metadata, "settings": settings}
     resumed = [entry for record in records[1:] for entry in _machines(record.metadata)]
     config["resumed"] = [*config.get("resumed", []), *resumed]
-    config.pop(CHECKSUM, None)
+    for name in (CHECKSUM, "command"):  # the command names files of one machine
+        config.pop(name, None)
     return {
         "format": DOCUMENT_FORMAT,
         "config": {name: value for name, value in config.items() if value != []},
