@@ -40,7 +40,7 @@ def index_page(names: Sequence[str]) -> str:
     """One section per claim of the paper, then the experiments beyond it."""
     summaries = [read_summary(name) for name in names]
     blocks = [INDEX.strip(), "## In short", _verdict_table(summaries)]
-    blocks += ["## The cells that matter", CELLS_THAT_MATTER, _cells_table(), "## The claims"]
+    blocks += ["## The cells that matter", CELLS_THAT_MATTER, _cells_table(names), "## The claims"]
     blocks += [_section(summary) for summary in summaries if summary["claim"]]
     blocks.append("## Beyond the paper")
     blocks += [_section(summary) for summary in summaries if not summary["claim"]]
