@@ -2,9 +2,17 @@
 
 from collections.abc import Iterator
 
-from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
+from fp3o.experiments.framework.grid import (
+    PAPER_SHARINGS,
+    Cell,
+    CellResults,
+    Experiment,
+    Scale,
+)
 from fp3o.experiments.framework.scales import make_cells
 from fp3o.experiments.framework.summary import Comparison, score_summary
+from fp3o.experiments.framework.verdicts import failed_condition
+from fp3o.reports.phrasing import sharing_title
 
 _VARIANTS = {
     "keep": {"algorithm": "fp3o"},
@@ -29,12 +37,22 @@ def _cells(scale: Scale) -> Iterator[Cell]:
     return make_cells([_TASK], PAPER_SHARINGS, variants, scale)
 
 
+def _how_often(results: CellResults) -> list[str]:
+    """In how many iterations the condition failed, all seeds together."""
+    counts = []
+    for item in results:
+        failed, total = failed_condition(item)
+        sharing = sharing_title(item.cell.sharing)
+        counts.append(f"{failed:,} of {total:,} ({item.cell.variant}, {sharing})")
+    return [f"Iterations in which the condition failed: {'; '.join(counts)}."]
+
+
 EXPERIMENT = Experiment(
     name="failed-condition",
     title="Policies whose condition fails",
     question="Where the condition fails, is it better to keep the intermediate policies, as the "
     "paper does, or to revert to the policies before them?",
     cells=_cells,
-    summarise=score_summary(Comparison("keep", "revert", "")),
+    summarise=score_summary(Comparison("keep", "revert", ""), verdict=_how_often),
     order=2,
 )

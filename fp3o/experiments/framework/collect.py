@@ -30,7 +30,9 @@ def _label_run(run: RunRecord, cell: Cell, command: str) -> RunRecord:
     """A run with the label of its cell and the command that reproduces it."""
     label = " · ".join(filter(None, (cell.variant, cell.sharing, cell.detail)))
     length = f"--steps {run.settings['steps']} --seeds {run.settings['seeds']}"
-    command = f"{command} --part {cell.label} {length}" if command else run.metadata.get("command", "")
+    command = (
+        f"{command} --part {cell.label} {length}" if command else run.metadata.get("command", "")
+    )
     return replace(run, label=label, metadata={**run.metadata, "command": command})
 
 

@@ -86,13 +86,20 @@ def policy_table(results: CellResults) -> list[ResultTable]:
         if divergence.size and entropy.size:
             half = divergence.shape[1] // 2
             parts = divergence[:, :half], divergence[:, half:], entropy[:, -1:]
-            texts = [score_text(mean_interval(np.nanmean(part, axis=1))) for part in parts]
+            texts = [_small_text(mean_interval(np.nanmean(part, axis=1))) for part in parts]
             rows.append([*item.key, item.cell.detail, *texts])
     head = ["task", "sharing", "variant", "", "KL, first half", "KL, second half", "entropy"]
     if not any(row[3] for row in rows):
         head, rows = (head[:3] + head[4:]), [row[:3] + row[4:] for row in rows]
     table = ResultTable("Change of the policies", head, rows, POLICY_CAPTION, len(head) - 3)
     return [table] if rows else []
+
+
+def _small_text(interval: Interval) -> str:
+    """An interval; a small one with powers of ten."""
+    if abs(interval.centre) >= 0.001 or not interval.known:
+        return score_text(interval)
+    return f"{interval.centre:.1e} ± {interval.half:.0e}"
 
 
 def _last_stage(item: CellResult, name: str) -> np.ndarray:
