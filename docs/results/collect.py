@@ -45,7 +45,7 @@ SCALES: Mapping[str, Scale] = {
     "mamujoco-table": "gpu", "smac-table": "gpu", "mpe-table": "gpu", "coppo": "gpu",
     "a2po": "gpu", "convergence": "gpu", "split": "gpu", "dependent-step": "gpu",
     "approximation": "gpu", "stability": "gpu", "instability-order": "laptop", "fair": "gpu",
-    "failed-condition": "laptop", "sharing-spectrum": "laptop", "agents": "laptop",
+    "failed-condition": "laptop", "sharing-spectrum": "laptop", "agents": "gpu",
 }  # fmt: skip
 """The experiments, and the scale at which each is published."""
 

@@ -147,8 +147,8 @@ def _section(summary: Mapping[str, Any]) -> str:
 
 
 NOT_RUN = (
-    "Cells without a run, and the time they would take on an H200 with 16 cores. Cells of several "
-    "experiments can be one run."
+    "Cells without a run, for want of time on such a machine, and the time they would take on an "
+    "H200 with 16 cores. Cells of several experiments can be one run."
 )
 
 
