@@ -58,7 +58,8 @@ MINUTES_PER_MILLION = {
     "mamujoco/Ant-2x4": 1 / 2.3, "mamujoco": 1 / 5,
 }  # fmt: skip
 """Minutes of one H200 with 16 cores per million steps of a seed, with as many programs side by
-side as it bears: measured, for MuJoCo from the time of a step on one core."""
+side as it bears: measured, for MuJoCo from the time of a step on one core, for Reacher and Hopper
+estimated."""
 
 
 class Page(NamedTuple):

@@ -26,12 +26,13 @@ HERE = Path(__file__).parent
 
 INDEX = """# Does FP3O hold?
 
-The paper's claims, and what the runs of this library say of them. Every number is from runs that
-are part of the repository ([data](https://github.com/fp3o/fp3o/tree/main/docs/results/runs), made
-into these pages by `python docs/results/collect.py`), and
-[the same rules](../experiments.md#statistics) say which cells count. **At equal epochs FP3O takes
-twice MAPPO's gradient steps**: the controls compare both at as many. Battles are those of
-[our simulator](../smac.md), not of StarCraft II.
+The paper's claims, and what the runs of this library say of them. The pages are made by
+`python docs/results/collect.py` from [data](https://github.com/fp3o/fp3o/tree/main/docs/results/runs)
+in the repository, and [the same rules](../experiments.md#statistics) say which cells count. Three
+pages are older, of runs whose data was not kept: [condition and constraint](matching-degree.md),
+[drift of sequentially updated agents](happo-kl.md) and [cost of an iteration](compute.md). **At
+equal epochs FP3O takes twice MAPPO's gradient steps**: the controls compare both at as many.
+Battles are those of [our simulator](../smac.md), not of StarCraft II.
 
 """
 

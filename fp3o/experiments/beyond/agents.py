@@ -16,8 +16,8 @@ from fp3o.experiments.framework.grid import (
     pad_columns,
 )
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
-from fp3o.experiments.framework.score_table import battle_table, score_table, training_minutes
-from fp3o.experiments.framework.summary import run_caveats
+from fp3o.experiments.framework.score_table import training_minutes
+from fp3o.experiments.framework.summary import run_caveats, score_tables
 from fp3o.experiments.framework.unlearned import judge_by_kills
 from fp3o.reports.experiment_report import CaptionedFigure
 
@@ -77,7 +77,7 @@ def _summarise(results: CellResults) -> Summary:
         _figure("score", scores, results[0].measure.axis, _SCORE_CAPTION),
         score_dots(results, {}),
     ]
-    tables = [score_table(judge_by_kills(results), {}), *battle_table(results)]
+    tables = score_tables(results, judge_by_kills(results))
     return Summary(verdict, tables, figures, run_caveats(results))
 
 

@@ -10,8 +10,8 @@ from fp3o.experiments.framework.grid import (
     Scale,
 )
 from fp3o.experiments.framework.scales import make_cells
+from fp3o.experiments.framework.score_table import failed_condition
 from fp3o.experiments.framework.summary import Comparison, score_summary
-from fp3o.experiments.framework.verdicts import failed_condition
 from fp3o.reports.phrasing import sharing_title
 
 _VARIANTS = {
@@ -26,7 +26,7 @@ _TASK = "mamujoco/Reacher-2x1"
 
 _FEW_SAMPLES = {"num_envs": 2, "rollout": 50, "minibatches": 1}
 """With a hundred samples per iteration the condition fails in some of them; with the usual
-batches of the tasks of this library it hardly ever does."""
+batches of the other experiments it hardly ever does."""
 
 
 def _cells(scale: Scale) -> Iterator[Cell]:

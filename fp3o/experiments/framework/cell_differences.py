@@ -11,7 +11,7 @@ Rules, for every comparison of an experiment:
    too small to judge.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -23,7 +23,6 @@ from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
 from fp3o.experiments.framework.score_table import (
     area_under_curve,
-    paired_difference,
     same_cell,
 )
 from fp3o.experiments.framework.unlearned import unlearned_cells
@@ -65,7 +64,7 @@ class CellDifference:
 
     @property
     def counts(self) -> bool:
-        """Whether the cell is part of tallies."""
+        """Whether the cell is part of the counts."""
         return not self.excluded
 
     @property
@@ -129,8 +128,8 @@ def compare_cells(
     unlearned = unlearned_cells(results)
     differences = []
     for ours, theirs in pairs(results, comparison):
-        values = score_differences(ours, theirs)
-        interval = paired_difference(ours, theirs)
+        values = paired_differences(ours.by_seed, theirs.by_seed)
+        interval = mean_interval(values)
         known = ours.cell.task, ours.cell.sharing
         excluded = "not learned" if known in unlearned else exclusion(ours, theirs, interval)
         published = _published_difference(ours, theirs, paper or {})
@@ -165,16 +164,14 @@ def pairs(results: CellResults, comparison: Comparison) -> list[tuple[CellResult
     return found
 
 
-def score_differences(ours: CellResult, theirs: CellResult) -> list[float]:
-    """Differences of the last policies' scores, for the seeds that both have."""
-    one, other = ours.by_seed, theirs.by_seed
-    return [one[seed] - other[seed] for seed in one if seed in other]
-
-
 def area_differences(ours: CellResult, theirs: CellResult) -> list[float]:
     """Differences of the areas under the curve, for the seeds that both have."""
-    one, other = area_under_curve(ours), area_under_curve(theirs)
-    return [one[seed] - other[seed] for seed in one if seed in other]
+    return paired_differences(area_under_curve(ours), area_under_curve(theirs))
+
+
+def paired_differences(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """Differences seed by seed, for the seeds that both have."""
+    return [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
 
 
 def count_signs(differences: Sequence[CellDifference]) -> SignCounts:

@@ -171,12 +171,6 @@ def same_cell(item: CellResult, results: CellResults, variant: str) -> CellResul
     return next((x for x in results if (*x.key, x.cell.detail) == key), None)
 
 
-def paired_difference(ours: CellResult, theirs: CellResult) -> Interval:
-    """Mean difference over the seeds that both cells have."""
-    one, other = ours.by_seed, theirs.by_seed
-    return mean_interval([one[seed] - other[seed] for seed in one if seed in other])
-
-
 def gradient_steps(item: CellResult) -> int:
     """Steps of the policy optimiser per seed over training, mean over seeds.
 
@@ -188,6 +182,13 @@ def gradient_steps(item: CellResult) -> int:
     settings = item.run.settings
     iterations = item.run.step / (settings["num_envs"] * settings["rollout"])
     return round(iterations * float(np.nanmean(value)))
+
+
+def failed_condition(item: CellResult) -> tuple[int, int]:
+    """In how many of the logged iterations, over all seeds, FP3O's condition failed."""
+    value = item.run.series("condition_holds").value if item.run else np.empty(0)
+    known = value[np.isfinite(value)]
+    return int((known < 0.5).sum()), int(known.size)
 
 
 def training_minutes(item: CellResult) -> float:

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from fp3o.experiments.framework.cell_differences import (
     CellDifference,
     Comparison,
@@ -12,7 +10,7 @@ from fp3o.experiments.framework.cell_differences import (
     compare_cells,
     count_signs,
 )
-from fp3o.experiments.framework.grid import CellResult, CellResults
+from fp3o.experiments.framework.grid import CellResults
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.power import (
     cells_text,
@@ -24,7 +22,7 @@ from fp3o.experiments.framework.power import (
     range_text,
     sizes_text,
 )
-from fp3o.experiments.framework.score_table import gradient_steps
+from fp3o.experiments.framework.score_table import failed_condition, gradient_steps
 from fp3o.experiments.framework.unlearned import not_won
 from fp3o.reports.data.measures import WIN_RATE
 
@@ -180,10 +178,3 @@ def _kills_text(counted: Sequence[CellDifference]) -> str:
         f"{not_won([item.ours for item in battles])}, and judged by kills: higher in "
         f"{counts.better}, lower in {counts.worse}."
     )
-
-
-def failed_condition(item: CellResult) -> tuple[int, int]:
-    """In how many of the logged iterations, over all seeds, FP3O's condition failed."""
-    value = item.run.series("condition_holds").value if item.run else np.empty(0)
-    known = value[np.isfinite(value)]
-    return int((known < 0.5).sum()), int(known.size)

@@ -101,12 +101,12 @@ def _claim_verdict(last: dict[str, float]) -> str:
     """The paper's order by number of factors: MAPPO below FP3O, FP3O below the earlier ones."""
     if "FP3O" not in last or "MAPPO" not in last:
         return "The cells needed for the verdict are not finished."
-    others = [last[name] for name in ("CoPPO", "HAPPO", "A2PO") if name in last]
-    below = sum(last["FP3O"] <= other for other in others)
+    others = {name: last[name] for name in ("CoPPO", "HAPPO", "A2PO") if name in last}
+    below = sum(last["FP3O"] <= other for other in others.values())
     base = "above" if last["FP3O"] > last["MAPPO"] else "below"
     return (
         f"FP3O's is {base} MAPPO's and at most as large as that of {below} of {len(others)} "
-        "earlier algorithms (CoPPO, HAPPO, A2PO)."
+        f"earlier algorithms ({', '.join(others)})."
     )
 
 

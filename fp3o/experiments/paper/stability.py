@@ -14,8 +14,7 @@ from fp3o.experiments.framework.grid import (
     Summary,
 )
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
-from fp3o.experiments.framework.score_table import battle_table, score_table
-from fp3o.experiments.framework.summary import run_caveats
+from fp3o.experiments.framework.summary import run_caveats, score_tables
 from fp3o.experiments.framework.unlearned import judge_by_kills
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
 from fp3o.reports.phrasing import interval_text, number_text
@@ -72,8 +71,8 @@ def _summarise(results: CellResults) -> Summary:
         lines_figure({results[0].cell.task: lines}, *labels),
         "Standard deviation over seeds during training.",
     )
-    scores = score_table(judge_by_kills(results), {})
-    tables = [ResultTable("Stability", head, rows, caption), scores, *battle_table(results)]
+    scores = score_tables(results, judge_by_kills(results))
+    tables = [ResultTable("Stability", head, rows, caption), *scores]
     notes = [_NOTE, *run_caveats(results)]
     return Summary(verdict, tables, [figure, *curve_figures(results)], notes)
 
