@@ -51,7 +51,7 @@ class _TaskBase(ABC):
 
 
 class Env(_TaskBase):
-    """One environment as pure functions of its state; `VmapEnv` makes a batch of it."""
+    """One environment as pure functions of its state."""
 
     @abstractmethod
     def reset(self, key: PRNGKeyArray) -> Any:
@@ -72,6 +72,12 @@ class Env(_TaskBase):
     def render(self, state: Any, caption: str) -> np.ndarray:
         """The state as an RGB image `(height, width, 3)`, uint8."""
         raise UserError(f"{self.spec.name} cannot be rendered")
+
+    def vectorise(self, num_envs: int) -> "VecEnv":
+        """Make a batch of environments that are stepped together, by default `VmapEnv`."""
+        from fp3o.envs.vectorise import VmapEnv
+
+        return VmapEnv(self, num_envs)
 
 
 class HostEnv(_TaskBase):

@@ -112,8 +112,8 @@ def make(name: str, num_envs: int = 1, *, variant: str | None = None) -> VecEnv:
     Its `reset` and `step` are compiled where the environment is a pure JAX function.
     """
     task, named = parse_task(name)
-    env = task.env(variant or named)
-    return CompiledEnv(env, num_envs) if isinstance(env, Env) else vectorise(env, num_envs)
+    env = vectorise(task.env(variant or named), num_envs)
+    return CompiledEnv(env) if env.jittable else env
 
 
 def _split(name: str) -> tuple[str, str]:

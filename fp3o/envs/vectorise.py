@@ -19,8 +19,6 @@ from fp3o.types import TimeStep
 
 def vectorise(env: Env | HostEnv, num_envs: int) -> VecEnv:
     """Make a batch of environments of a task."""
-    if isinstance(env, Env):
-        return VmapEnv(env, num_envs)
     with foreign_code(f"a batch of {env.spec.name} cannot be made"):
         return env.vectorise(num_envs)
 
@@ -78,8 +76,22 @@ class VmapEnv(VecEnv):
         return self.env.render(jax.tree.map(lambda x: np.asarray(x[0]), state[0]), caption)
 
 
-class CompiledEnv(VmapEnv):
-    """The same batch with compiled `reset` and `step`, for loops outside a compiled program."""
+@dataclass(frozen=True)
+class CompiledEnv(VecEnv):
+    """A jittable batch with compiled `reset` and `step`, for loops outside a compiled program."""
+
+    env: VecEnv
+    jittable = True
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The batch's."""
+        return self.env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """The batch's."""
+        return self.env.num_envs
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
         """Start an episode in every environment."""
@@ -89,13 +101,17 @@ class CompiledEnv(VmapEnv):
         """Step every environment."""
         return self._compiled_step(state, action)
 
+    def render(self, state: Any, caption: str) -> np.ndarray:
+        """The first environment."""
+        return self.env.render(state, caption)
+
     @cached_property
     def _compiled_reset(self) -> Any:
-        return jax.jit(super().reset)
+        return jax.jit(self.env.reset)
 
     @cached_property
     def _compiled_step(self) -> Any:
-        return jax.jit(super().step)
+        return jax.jit(self.env.step)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Rollouts inside a compiled program: action selection, collection, evaluation."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,10 +14,15 @@ from fp3o.learning.critic_input import critic_input
 from fp3o.learning.optim import PackedParams
 from fp3o.learning.setup import Setup
 from fp3o.networks.actor import Actor
+from fp3o.networks.backend import on_gpu
 from fp3o.networks.distributions import action_noise
 from fp3o.training.episodes import EpisodeStats, EvalEpisodes, count_step
 from fp3o.training.faults import step_fault
+from fp3o.training.packed_scan import packed_scan, packed_while
 from fp3o.types import TimeStep, Trajectory
+
+MAX_NOISE = 2**24
+"""Random numbers that are sampled ahead at most."""
 
 
 class RolloutState(NamedTuple):
@@ -105,9 +111,15 @@ def collect_rollout(
     """
     actor = setup.actor(params).folded()
 
-    def step(state: RolloutState, key: Array) -> tuple[RolloutState, Trajectory]:
+    sample = partial(
+        sample_noise, setup, num_envs=len(state.timestep.obs), blocks=setup.config.blocks
+    )
+    # Small kernels are slow to start: on a GPU, the noise of all steps is sampled together.
+    ahead = on_gpu() and jax.eval_shape(sample, keys[0]).size * len(keys) <= MAX_NOISE
+
+    def step(state: RolloutState, x: Array) -> tuple[RolloutState, Trajectory]:
         now, hidden_state = state.timestep, state.actor_hidden
-        noise = sample_noise(setup, key, len(now.obs), setup.config.blocks)
+        noise = x if ahead else sample(x)
         decision = decide(setup, actor, now, hidden_state, noise)
         env_state, after = env.step(state.env_state, decision.action)
         new = state._replace(
@@ -115,7 +127,7 @@ def collect_rollout(
         )
         return new, make_trajectory(setup, now, after, hidden_state, decision)
 
-    state, trajectory = jax.lax.scan(step, state, keys)
+    state, trajectory = packed_scan(step, state, jax.vmap(sample)(keys) if ahead else keys)
     return state, add_final_input(setup, trajectory, state.timestep)
 
 
@@ -202,7 +214,7 @@ def evaluate_episodes(
     episodes = EvalEpisodes(unknown[:, 0], unknown[:, 1:], unknown[:, 0])
     nothing = Evaluation(episodes, jnp.full(4, -1))
     start = jnp.zeros((), int), initial_rollout_state(setup, env, reset_key), nothing
-    _, _, (episodes, fault) = jax.lax.while_loop(unfinished, step, start)
+    _, _, (episodes, fault) = packed_while(unfinished, step, start)
     per_agent = episodes.returns / setup.spec.reward_sum_over
     return Evaluation(episodes._replace(returns=per_agent), fault)
 

@@ -13,6 +13,10 @@ def mamujoco_env(name: str, variant: str) -> Env | HostEnv:
     task = body_task(name, variant)
     if task.variant.backend == "native":
         return NativeEnv(task)
+    if task.variant.backend == "fused":
+        from fp3o.envs.mamujoco.fused.env import FusedEnv  # importing JAX is slow
+
+        return FusedEnv(task)
     from fp3o.envs.mamujoco.mjx import MjxEnv  # an optional package
 
     return MjxEnv(task)

@@ -21,7 +21,8 @@ class Variant:
     """`order`: the concatenated actions go to the actuators in their order (the paper); `joint`:
     every agent controls the joints it owns (farama)."""
     backend: str
-    """`native`: MuJoCo; `mjx`: MJX, approximate, for accelerators."""
+    """`native`: MuJoCo; `fused`: the same steps in one kernel, for GPUs; `mjx`: MJX,
+    approximate."""
 
     @staticmethod
     def parse(text: str) -> "Variant":
@@ -61,6 +62,6 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 _CHOICES: Mapping[str, tuple[str, ...] | None] = {
-    "obsk": None, "routing": ("order", "joint"), "backend": ("native", "mjx"),
+    "obsk": None, "routing": ("order", "joint"), "backend": ("native", "fused", "mjx"),
 }  # fmt: skip
 """Allowed values of each option; None: a non-negative integer."""

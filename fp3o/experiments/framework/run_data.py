@@ -22,6 +22,7 @@ from fp3o.errors import UserError
 from fp3o.experiments.framework.grid import slug
 from fp3o.experiments.framework.run_grid import LENGTH_SETTINGS
 from fp3o.files import CHECKSUM
+from fp3o.options import parse_options, write_options
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.timing import training_seconds
 from fp3o.runs.directory import RunDirectory
@@ -88,13 +89,25 @@ def pack_run(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def run_name(settings: Mapping[str, Any]) -> str:
-    """A file name for the runs with these settings, whatever their seeds and length."""
+    """A file name for the runs with these settings, whatever their seeds and length.
+
+    Runs on simulators that compute the same have the same name.
+    """
     settings = RunConfig().with_settings(settings).settings
+    settings["variant"] = _without_simulator(str(settings["variant"]))
     task = str(settings["task"]).rpartition("/")[2]
     sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "map"
     kept = {name: x for name, x in settings.items() if name not in LENGTH_SETTINGS}
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:8]
     return f"{safe_name(task)}-{slug(sharing)}-{slug(str(settings['algorithm']))}-{digest}"
+
+
+def _without_simulator(variant: str) -> str:
+    """A variant without the choice of a simulator that computes the same as the default one."""
+    rules, options = parse_options(variant)
+    if options.get("backend") != "fused":
+        return variant
+    return write_options(rules, {key: x for key, x in options.items() if key != "backend"})
 
 
 def unpack_run(document: Mapping[str, Any], folder: Path) -> None:

@@ -28,9 +28,13 @@ LAPTOP: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 """Settings changed at the scale `laptop`, per family of tasks."""
 
+_FUSED: Mapping[str, Any] = {"eval_episodes": 8, "variant": "paper:backend=fused"}
+
 GPU: Mapping[str, Mapping[str, Any]] = {
     "mamujoco": {"eval_episodes": 8},
-    "mamujoco/Ant-2x4": {"steps": 5_000_000, "eval_episodes": 8},
+    "mamujoco/Ant-2x4": {**_FUSED, "steps": 5_000_000},
+    "mamujoco/ManyagentSwimmer-8x2": _FUSED,
+    "mamujoco/Walker2d-2x3": _FUSED,
 }
 """Settings changed at the scale `gpu`, per family or task; battles have presets for it."""
 

@@ -2,13 +2,17 @@
 
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false
+import math
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import mujoco
 
 from fp3o.envs.mamujoco.rewards.rules import (
     Fields,
+    ForwardRules,
     RewardInputs,
     RewardRules,
     all_finite,
@@ -42,14 +46,35 @@ def _forward_reward(
     return reward
 
 
+def _rules(numbers: ForwardRules, healthy: Callable[[Any, Fields], Any] | None) -> RewardRules:
+    """The rules of a body that are these numbers and nothing else."""
+    reward = _forward_reward(
+        control=numbers.control, alive=numbers.alive, bonus_on_failure=numbers.bonus_on_failure
+    )
+    start = noisy_start(numbers.noise, normal=numbers.normal)
+    progress, fields = (torso_x, ("xpos",)) if numbers.of_torso else (root_x, ())
+    return RewardRules(progress, reward, healthy, start, fields, numbers)
+
+
+def _within(bounds: tuple[tuple[int, float, float], ...]) -> Callable[[Any, Fields], Any]:
+    """Whether positions are inside of their bounds."""
+
+    def healthy(xp: Any, fields: Fields) -> Any:
+        qpos = fields["qpos"]
+        each = [(qpos[..., i] > low) & (qpos[..., i] < high) for i, low, high in bounds]
+        return reduce(and_, each)
+
+    return healthy
+
+
 def cheetah_rules() -> RewardRules:
     """Run; a cheetah cannot fail."""
-    return RewardRules(root_x, _forward_reward(control=0.1), None, noisy_start(0.1, normal=True))
+    return _rules(ForwardRules(control=0.1, noise=0.1, normal=True), None)
 
 
 def swimmer_rules() -> RewardRules:
     """Swim; a swimmer cannot fail."""
-    return RewardRules(root_x, _forward_reward(control=1e-4), None, noisy_start(0.1))
+    return _rules(ForwardRules(control=1e-4, noise=0.1), None)
 
 
 def coupled_cheetah_rules() -> RewardRules:
@@ -76,33 +101,39 @@ def hopper_rules(paper: bool) -> RewardRules:
 
 def walker_rules(paper: bool) -> RewardRules:
     """Walk without falling over."""
+    bounds = (1, 0.8, 2.0), (2, -1.0, 1.0)
+    numbers = ForwardRules(
+        control=1e-3, noise=5e-3, alive=1.0, bonus_on_failure=paper, bounds=bounds
+    )
+    return _rules(numbers, _within(bounds))
 
-    def healthy(xp: Any, fields: Fields) -> Any:
-        height, angle = fields["qpos"][..., 1], fields["qpos"][..., 2]
-        return (height > 0.8) & (height < 2.0) & (xp.abs(angle) < 1.0)
 
-    reward = _forward_reward(control=1e-3, alive=1.0, bonus_on_failure=paper)
-    return RewardRules(root_x, reward, healthy, noisy_start(5e-3))
+def torso_x(xp: Any, fields: Fields) -> Any:
+    """The x coordinate of the first body."""
+    return fields["xpos"][..., 1, 0]
 
 
 def ant_rules(paper: bool) -> RewardRules:
     """Walk on four legs; external forces cost, except in the paper, where they are zero."""
-
-    def torso_x(xp: Any, fields: Fields) -> Any:
-        return fields["xpos"][..., 1, 0]
+    # Heights of exactly 0.2 and 1 are healthy.
+    bounds = ((2, math.nextafter(0.2, 0), math.nextafter(1.0, 2)),)
 
     def contact(xp: Any, fields: Fields) -> Any:
         return 5e-4 * xp.square(xp.clip(fields["cfrc_ext"], -1, 1)).sum((-2, -1))
 
     def healthy(xp: Any, fields: Fields) -> Any:
-        height = fields["qpos"][..., 2]
-        return all_finite(xp, fields) & (height >= 0.2) & (height <= 1.0)
+        return all_finite(xp, fields) & _within(bounds)(xp, fields)
 
-    reward = _forward_reward(
-        control=0.5, alive=1.0, contact=None if paper else contact, bonus_on_failure=paper
+    if paper:
+        numbers = ForwardRules(
+            control=0.5, noise=0.1, normal=True, alive=1.0, bonus_on_failure=True, bounds=bounds,
+            of_torso=True,
+        )  # fmt: skip
+        return _rules(numbers, healthy)
+    reward = _forward_reward(control=0.5, alive=1.0, contact=contact)
+    return RewardRules(
+        torso_x, reward, healthy, noisy_start(0.1, normal=True), ("xpos", "cfrc_ext")
     )
-    names = ("xpos",) if paper else ("xpos", "cfrc_ext")
-    return RewardRules(torso_x, reward, healthy, noisy_start(0.1, normal=True), names)
 
 
 def humanoid_rules(model: mujoco.MjModel) -> RewardRules:

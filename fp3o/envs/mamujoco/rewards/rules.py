@@ -41,6 +41,28 @@ class RewardRules:
     initial_state: InitialState
     field_names: tuple[str, ...] = ()
     """Fields that progress, reward and healthy read besides qpos and qvel."""
+    forward: "ForwardRules | None" = None
+    """The same rules as numbers, if they can be stated so."""
+
+
+@dataclass(frozen=True)
+class ForwardRules:
+    """Rules of a body that is rewarded for its velocity along x, as numbers."""
+
+    control: float
+    """Cost of the sum of squared controls."""
+    noise: float
+    """Width of the initial noise."""
+    normal: bool = False
+    """Whether initial velocities are normally distributed; otherwise uniformly."""
+    alive: float = 0.0
+    """Reward for every step in which the body is healthy."""
+    bonus_on_failure: bool = False
+    """Whether the failing step has that reward too, as in gym before version 3."""
+    bounds: tuple[tuple[int, float, float], ...] = ()
+    """Healthy positions: index, and what the position is above and below."""
+    of_torso: bool = False
+    """Whether the torso's position is the progress; otherwise the root joint's."""
 
 
 def noisy_start(scale: float, velocity: float | None = None, normal: bool = False) -> InitialState:

@@ -1,0 +1,95 @@
+"""Compiles `environment.h` for a task with the machine's compilers, once, and gives it to JAX."""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import jax
+from platformdirs import user_cache_dir
+
+from fp3o.errors import UserError
+
+SOURCES = Path(__file__).parent
+
+NAMES = ("physics.h", "environment.h", "target.cpp")
+"""The sources besides the header of a task."""
+
+VARIABLE = "FP3O_PHYSICS_CACHE"
+"""Environment variable: the directory of compiled physics."""
+
+
+@cache
+def register_step(header: str) -> str:
+    """Name of the function of the task with this header, for `jax.ffi.ffi_call`.
+
+    It is compiled for the CPU, and for the GPU if JAX has one.
+    """
+    sources = [(SOURCES / name).read_text() for name in NAMES]
+    name = "fp3o_step_" + _digest(header, *sources)
+    for kind, compiler in _compilers().items():
+        library = ctypes.CDLL(str(_library(header, sources, kind, compiler)))
+        # The library stays loaded as long as the process: JAX keeps the address.
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(library.Step), platform=kind)
+    return name
+
+
+def _compilers() -> dict[str, list[str]]:
+    """Command that compiles for each kind of device."""
+    found = {"cpu": [_compiler(os.environ.get("CXX"), "c++", "g++", "clang++"), "-O3"]}
+    devices = jax.devices()
+    if devices[0].platform == "gpu":
+        version = str(getattr(devices[0], "compute_capability", "")).replace(".", "")
+        nvcc = _compiler(os.environ.get("NVCC"), "nvcc", "/usr/local/cuda/bin/nvcc")
+        target = f"-arch=sm_{version}" if version else "-arch=native"
+        found["CUDA"] = [nvcc, "-x", "cu", "-O3", target, "-Xcompiler"]
+    return found
+
+
+def _compiler(*names: str | None) -> str:
+    for name in names:
+        if name and (path := shutil.which(name)):
+            return path
+    raise UserError(
+        f"backend=fused needs a compiler: none of {', '.join(filter(None, names))} was found. "
+        "Install one (nvcc is part of the CUDA toolkit), or use backend=native"
+    )
+
+
+def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[str]) -> Path:
+    """The shared library for a kind of device; compiled if it is not kept from before."""
+    folder = Path(
+        os.environ.get(VARIABLE) or Path(user_cache_dir("fp3o", appauthor=False)) / "physics"
+    )
+    key = _digest(header, *sources, *compiler, platform.machine(), sys.platform, jax.__version__)
+    path = folder / f"{key}.so"
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        place = Path(scratch)
+        for name, text in zip(("model.h", *NAMES), (header, *sources), strict=True):
+            (place / name).write_text(text)
+        include = [f"-I{place}", f"-I{jax.ffi.include_dir()}"]
+        command = [*compiler, "-fPIC", "-shared", "-std=c++17", "-w", *include]
+        result = subprocess.run(
+            [*command, str(place / "target.cpp"), "-o", str(place / "physics.so")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if result.returncode:
+            raise UserError(
+                f"{compiler[0]} cannot compile the simulation:\n{result.stderr[-2000:]}"
+            )
+        os.replace(place / "physics.so", path)  # at once, for processes that start together
+    return path
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

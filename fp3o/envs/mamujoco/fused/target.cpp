@@ -1,0 +1,64 @@
+// `environment.h` as a function that XLA calls, for a batch of environments.
+
+#include "environment.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+// States are doubles; as bits, since JAX has no doubles unless all of a program's numbers may be.
+using Bits = ffi::Buffer<ffi::U32>;
+using Floats = ffi::Buffer<ffi::F32>;
+
+constexpr int ACTIONS = NUM_AGENTS * ACTION_WIDTH;
+
+#ifdef __CUDACC__
+
+__global__ void __launch_bounds__(WARPS * LANES)
+    step_kernel(const double* state, const float* action, bool restart, double* next, float* output) {
+  extern __shared__ double memory[];
+  const long i = blockIdx.x;
+  environment_step(*reinterpret_cast<Scratch*>(memory), state + i * STATE_SIZE, action + i * ACTIONS, restart,
+                   next + i * STATE_SIZE, output + i * OUTPUT_SIZE);
+}
+
+static ffi::Error step(cudaStream_t stream, Bits state, Floats action, ffi::Result<Bits> next,
+                       ffi::Result<Floats> output, bool restart) {
+  static const cudaError_t ready =
+      cudaFuncSetAttribute(step_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Scratch));
+  if (ready != cudaSuccess) return ffi::Error::Internal(cudaGetErrorString(ready));
+  step_kernel<<<action.element_count() / ACTIONS, WARPS * LANES, sizeof(Scratch), stream>>>(
+      (const double*)state.typed_data(), action.typed_data(), restart, (double*)next->typed_data(),
+      output->typed_data());
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? ffi::Error::Success() : ffi::Error::Internal(cudaGetErrorString(error));
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Step, step,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
+                                  .Arg<Bits>()
+                                  .Arg<Floats>()
+                                  .Ret<Bits>()
+                                  .Ret<Floats>()
+                                  .Attr<bool>("restart"),
+                              {ffi::Traits::kCmdBufferCompatible});
+
+#else
+
+static ffi::Error step(Bits state, Floats action, ffi::Result<Bits> next, ffi::Result<Floats> output, bool restart) {
+  static thread_local Scratch scratch;
+  for (size_t i = 0; i < action.element_count() / ACTIONS; i++)
+    environment_step(scratch, (const double*)state.typed_data() + i * STATE_SIZE, action.typed_data() + i * ACTIONS,
+                     restart, (double*)next->typed_data() + i * STATE_SIZE, output->typed_data() + i * OUTPUT_SIZE);
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Step, step,
+                              ffi::Ffi::Bind()
+                                  .Arg<Bits>()
+                                  .Arg<Floats>()
+                                  .Ret<Bits>()
+                                  .Ret<Floats>()
+                                  .Attr<bool>("restart"));
+
+#endif
