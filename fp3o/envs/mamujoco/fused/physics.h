@@ -22,7 +22,8 @@
 FUNC int lane() { return threadIdx.x & 31; }
 FUNC int warp() { return threadIdx.x / LANES; }
 FUNC void sync() { __syncwarp(); }
-FUNC void join() { __syncthreads(); }
+// All warps of a simulation, of which a block has several (`target.cpp`).
+FUNC void join() { asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "n"(WARPS * LANES) : "memory"); }
 // Three calls that do not need each other's results, one per warp.
 #define TOGETHER(a, b, c) (warp() == 0 ? a : warp() == 1 ? b : c)
 FUNC bool any_lane(bool x) { return __any_sync(0xffffffffu, x); }

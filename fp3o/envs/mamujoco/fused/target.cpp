@@ -13,21 +13,27 @@ constexpr int ACTIONS = NUM_AGENTS * ACTION_WIDTH;
 
 #ifdef __CUDACC__
 
-__global__ void __launch_bounds__(WARPS * LANES)
-    step_kernel(const double* state, const float* action, bool restart, double* next, float* output) {
+// Environments of a block share a multiprocessor, whose cache of instructions holds little more than
+// this kernel: programs side by side would displace each other's code everywhere.
+constexpr int BLOCK_ENVS = 3;
+
+__global__ void __launch_bounds__(WARPS* LANES* BLOCK_ENVS)
+    step_kernel(int count, const double* state, const float* action, bool restart, double* next, float* output) {
   extern __shared__ double memory[];
-  const long i = blockIdx.x;
-  environment_step(*reinterpret_cast<Scratch*>(memory), state + i * STATE_SIZE, action + i * ACTIONS, restart,
+  const long i = blockIdx.x * BLOCK_ENVS + threadIdx.y;
+  if (i >= count) return;
+  environment_step(reinterpret_cast<Scratch*>(memory)[threadIdx.y], state + i * STATE_SIZE, action + i * ACTIONS, restart,
                    next + i * STATE_SIZE, output + i * OUTPUT_SIZE);
 }
 
 static ffi::Error step(cudaStream_t stream, Bits state, Floats action, ffi::Result<Bits> next,
                        ffi::Result<Floats> output, bool restart) {
   static const cudaError_t ready =
-      cudaFuncSetAttribute(step_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Scratch));
+      cudaFuncSetAttribute(step_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BLOCK_ENVS * sizeof(Scratch));
   if (ready != cudaSuccess) return ffi::Error::Internal(cudaGetErrorString(ready));
-  step_kernel<<<action.element_count() / ACTIONS, WARPS * LANES, sizeof(Scratch), stream>>>(
-      (const double*)state.typed_data(), action.typed_data(), restart, (double*)next->typed_data(),
+  const int count = (int)(action.element_count() / ACTIONS), blocks = (count + BLOCK_ENVS - 1) / BLOCK_ENVS;
+  step_kernel<<<blocks, dim3(WARPS * LANES, BLOCK_ENVS), BLOCK_ENVS * sizeof(Scratch), stream>>>(
+      count, (const double*)state.typed_data(), action.typed_data(), restart, (double*)next->typed_data(),
       output->typed_data());
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? ffi::Error::Success() : ffi::Error::Internal(cudaGetErrorString(error));
