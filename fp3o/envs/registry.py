@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from fp3o.envs.adapters.python import OBJECTS, env_of
-from fp3o.envs.api import Env, VecEnv
+from fp3o.envs.api import VecEnv
 from fp3o.envs.task import MEASURED_PRESETS, Family, Task, random_baseline
 from fp3o.envs.vectorise import CompiledEnv, vectorise
 from fp3o.errors import SettingError, nearest

@@ -19,7 +19,10 @@ from fp3o.errors import UserError
 
 SOURCES = Path(__file__).parent
 
-NAMES = ("physics.h", "environment.h", "target.cpp")
+NAMES = (
+    "lanes.h", "scratch.h", "algebra.h", "dynamics.h", "constraints.h", "integration.h",
+    "environment.h", "target.cpp",
+)  # fmt: skip
 """The sources besides the header of a task."""
 
 VARIABLE = "FP3O_PHYSICS_CACHE"

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "physics.h"
+#include "integration.h"
 
 // Positions, velocities, accelerations; progress, steps (-1: no episode yet) and number of the episode, random stream.
 constexpr int PROGRESS = NQ + 2 * NV, TIME = PROGRESS + 1, NUMBER = TIME + 1, STREAM = NUMBER + 1;

@@ -1,4 +1,4 @@
-"""The header `model.h`: sizes and tables of one MuJoCo model for `physics.h`.
+"""The header `model.h`: sizes and tables of one MuJoCo model for the simulation.
 
 `task_header` adds those of a task.
 """
@@ -6,21 +6,19 @@
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import mujoco
 import numpy as np
 
-from fp3o.errors import SettingError
-
-MOST_BITS = 32
-"""Bodies and degrees of freedom are bits of a mask, and rows of matrices lanes of a warp."""
+from fp3o.envs.mamujoco.fused.floor import floor_geom, floor_spheres, rotation_matrix
+from fp3o.envs.mamujoco.fused.supported import require_supported
 
 
 def model_header(model: mujoco.MjModel) -> str:
-    """The text of the header; an error if the model has something that `physics.h` lacks."""
-    _require_supported(model)
+    """The text of the header; an error if the model has something that the simulation lacks."""
+    require_supported(model)
     lines = [f"#define {name} {value}" for name, value in _sizes(model)]
     lines += [
         f"#define {name} {_initialiser(np.asarray(values))}" for name, values in _trees(model)
@@ -33,7 +31,7 @@ def _sizes(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
     yield from {
         "NQ": model.nq, "NV": model.nv, "NU": model.nu, "NB": model.nbody,
         "NUM_JOINTS": model.njnt, "NUM_PAIRS": int(_dof_ancestors(model).sum()),
-        "NUM_LIMITS": int(model.jnt_limited.sum()), "NUM_SPHERES": len(_spheres(model)),
+        "NUM_LIMITS": int(model.jnt_limited.sum()), "NUM_SPHERES": len(floor_spheres(model)),
         "RUNGE_KUTTA": int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4),
         "TIMESTEP": repr(float(model.opt.timestep)),
         "FLUID_DENSITY": repr(float(model.opt.density)),
@@ -55,7 +53,7 @@ def _tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
     yield "CONTROL_GEAR", model.actuator_gear[:, 0]
     yield "CONTROL_RANGE", model.actuator_ctrlrange
     yield from _limit_tables(model)
-    if _spheres(model):
+    if floor_spheres(model):
         yield from _contact_tables(model)
 
 
@@ -63,14 +61,14 @@ def _body_tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
     ancestors = _body_ancestors(model)
     yield "BODY_PARENT", model.body_parentid
     yield "BODY_POSITION", model.body_pos
-    yield "BODY_ROTATION", [_matrix(q) for q in model.body_quat]
+    yield "BODY_ROTATION", [rotation_matrix(q) for q in model.body_quat]
     yield "BODY_JOINT", np.searchsorted(model.jnt_bodyid, np.arange(model.nbody + 1))
     yield "BODY_DOFS", _masks(ancestors[:, model.dof_bodyid])
     yield "BODY_LAST_DOF", [max(np.flatnonzero(row), default=-1)
                             for row in ancestors[:, model.dof_bodyid]]  # fmt: skip
     yield "BODY_MASS", model.body_mass
     yield "BODY_CENTRE", model.body_ipos
-    frames = np.array([_matrix(q) for q in model.body_iquat]).reshape(-1, 3, 3)
+    frames = np.array([rotation_matrix(q) for q in model.body_iquat]).reshape(-1, 3, 3)
     yield "BODY_INERTIA", (frames * model.body_inertia[:, None]) @ frames.swapaxes(1, 2)
     yield "BODY_INERTIA_FRAME", frames
     yield "BODY_BOX", _equivalent_boxes(model)
@@ -92,10 +90,9 @@ def _dof_tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
     slides = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE
     qpos = model.jnt_qposadr[joint]
     yield "DOF_BODY", model.dof_bodyid
-    for name, indices in zip(
-        ("PAIR_ROW", "PAIR_COLUMN"), _dof_ancestors(model).nonzero(), strict=True
-    ):
-        yield name, indices
+    rows, columns = _dof_ancestors(model).nonzero()
+    yield "PAIR_ROW", rows
+    yield "PAIR_COLUMN", columns
     # The three rotations of a free joint happen together: before them are its translations.
     yield "DOF_BEFORE", np.where(free & (within > 3), number - within + 2, model.dof_parentid)
     yield "DOF_TURNS", ~slides & ~(free & (within < 3))
@@ -127,7 +124,7 @@ def _limit_tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
 
 
 def _contact_tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
-    floor, spheres = _floor(model), _spheres(model)
+    floor, spheres = floor_geom(model), floor_spheres(model)
     geoms, centres, axes = (np.array(column) for column in zip(*spheres, strict=True))
     bodies = model.geom_bodyid[geoms]
     friction = np.maximum(model.geom_friction[geoms, 0], model.geom_friction[floor, 0])
@@ -136,7 +133,7 @@ def _contact_tables(model: mujoco.MjModel) -> Iterator[tuple[str, Any]]:
     )
     solref = mix * model.geom_solref[geoms] + (1 - mix) * model.geom_solref[floor]
     solimp = mix * model.geom_solimp[geoms] + (1 - mix) * model.geom_solimp[floor]
-    normal = _matrix(model.geom_quat[floor]).reshape(3, 3)[:, 2]
+    normal = rotation_matrix(model.geom_quat[floor]).reshape(3, 3)[:, 2]
     yield "FLOOR_NORMAL", normal
     yield "SPHERE_BODY", bodies
     yield "SPHERE_CENTRE", centres
@@ -159,40 +156,6 @@ def _softness(model: mujoco.MjModel, solref: np.ndarray, solimp: np.ndarray) -> 
     time, ratio = max(solref[0], 2 * model.opt.timestep), solref[1]
     stiffness, damping = 1 / (high * time * ratio) ** 2, 2 / (high * time)
     return [low, high, max(0.0, solimp[2]), middle, max(1.0, solimp[4]), stiffness, damping]
-
-
-def _spheres(model: mujoco.MjModel) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Spheres and ends of capsules that can touch the floor: geom, centre in its body, axis."""
-    found = []
-    for geom in _touching(model):
-        axis = _matrix(model.geom_quat[geom]).reshape(3, 3)[:, 2]
-        if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE:
-            found.append((geom, model.geom_pos[geom], 0 * axis))
-        else:
-            half = model.geom_size[geom, 1] * axis
-            found += [(geom, model.geom_pos[geom] + end, axis) for end in (half, -half)]
-    return found
-
-
-def _touching(model: mujoco.MjModel) -> list[int]:
-    """Geoms that can touch the floor."""
-    floor = _floor(model)
-    return [] if floor is None else [g for g in range(model.ngeom) if _collide(model, floor, g)]
-
-
-def _floor(model: mujoco.MjModel) -> Any:
-    planes = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
-    return planes[0] if len(planes) == 1 else None
-
-
-def _collide(model: mujoco.MjModel, a: int, b: int) -> bool:
-    types, affinities, bodies = model.geom_contype, model.geom_conaffinity, model.geom_bodyid
-    welds = model.body_weldid[bodies]
-    related = welds[a] == welds[b] or (
-        0 not in (welds[a], welds[b])
-        and (model.body_weldid[model.body_parentid[welds[[a, b]]]] == welds[[b, a]]).any()
-    )
-    return bool((types[a] & affinities[b] or types[b] & affinities[a]) and not related)
 
 
 def _body_ancestors(model: mujoco.MjModel) -> np.ndarray:
@@ -219,12 +182,6 @@ def _equivalent_boxes(model: mujoco.MjModel) -> np.ndarray:
     return np.sqrt(np.maximum(others, mujoco.mjMINVAL) / mass * 6.0)
 
 
-def _matrix(quaternion: np.ndarray) -> np.ndarray:
-    matrix = np.empty(9)
-    mujoco.mju_quat2Mat(matrix, quaternion)
-    return matrix
-
-
 def _masks(rows: np.ndarray) -> np.ndarray:
     """Rows of booleans as bits of integers."""
     return (rows.astype(np.uint32) << np.arange(rows.shape[1], dtype=np.uint32)).sum(1)
@@ -249,46 +206,3 @@ def _initialiser(array: np.ndarray) -> str:
 
 def _number(value: Any) -> str:
     return repr(float(value)) if value.dtype.kind == "f" else str(int(value))
-
-
-def _require_supported(model: mujoco.MjModel) -> None:
-    """Name what the model has and `physics.h` lacks."""
-    lacking = [name for name, present in _unsupported(model) if present]
-    if lacking:
-        raise SettingError(f"the fused simulation has no {', no '.join(lacking)}")
-
-
-def _unsupported(model: mujoco.MjModel) -> Sequence[tuple[str, Any]]:
-    touching = _touching(model)
-    shapes = int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAPSULE)
-    floor = _floor(model)
-    pairs = [
-        (a, b) for a in range(model.ngeom) for b in range(a)
-        if floor not in (a, b) and _collide(model, a, b)
-    ]  # fmt: skip
-    joints = model.actuator_trnid[:, 0]
-    motors = (
-        (model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT).all()
-        and (model.actuator_gaintype == mujoco.mjtGain.mjGAIN_FIXED).all()
-        and (model.actuator_gainprm[:, 0] == 1).all()
-        and (model.actuator_biastype == mujoco.mjtBias.mjBIAS_NONE).all()
-        and (model.actuator_dyntype == mujoco.mjtDyn.mjDYN_NONE).all()
-        and model.actuator_ctrllimited.all() and not model.actuator_forcelimited.any()
-        and len(set(joints)) == model.nu
-    )  # fmt: skip
-    return [
-        ("ball joints", (model.jnt_type == mujoco.mjtJoint.mjJNT_BALL).any()),
-        ("limits of other joints than slides and hinges", model.jnt_limited[model.jnt_type < 2].any()),
-        ("tendons or equalities", model.ntendon or model.neq),
-        ("dry friction of joints", model.dof_frictionloss.any()),
-        ("collisions between bodies", pairs or model.npair),
-        ("collisions of shapes other than spheres and capsules",
-         any(model.geom_type[g] not in shapes for g in touching)),
-        ("contacts of other dimensions than 3", any(model.geom_condim[g] != 3 for g in touching)),
-        ("elliptic friction cones", model.opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL),
-        ("ratio of impedances", model.opt.impratio != 1),
-        ("actuators but motors of joints with limited controls", not motors),
-        ("integrators but Euler's and Runge-Kutta's", model.opt.integrator not in (0, 1)),
-        ("wind", model.opt.wind.any()),
-        (f"bodies of more than {MOST_BITS} parts", max(model.nbody, model.nv) > MOST_BITS),
-    ]  # fmt: skip

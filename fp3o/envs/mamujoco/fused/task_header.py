@@ -23,7 +23,6 @@ def task_header(task: BodyTask) -> str:
         raise SettingError("the fused simulation does not have its reward")
     lines = [f"#define {name} {value}" for name, value in _sizes(task, rules)]
     lines += [table(name, values) for name, values in _tables(task, rules)]
-    # The tables are defined by macros of `physics.h`, which needs the sizes.
     return "\n".join([model_header(task.model), *lines, ""])
 
 
