@@ -54,12 +54,12 @@ EARLIER = ("matching-degree", "happo-kl", "compute")
 
 MINUTES_PER_MILLION = {
     "smac": 1 / 72, "mpe": 1 / 40, "mamujoco/HalfCheetah-6x1": 1 / 7,
-    "mamujoco/Walker2d-2x3": 1 / 3.5, "mamujoco/ManyagentSwimmer-8x2": 1 / 2.6,
-    "mamujoco/Ant-2x4": 1 / 2.3, "mamujoco": 1 / 5,
+    "mamujoco/Walker2d-2x3": 1 / 35, "mamujoco/ManyagentSwimmer-8x2": 1 / 30,
+    "mamujoco/Ant-2x4": 1 / 29, "mamujoco": 1 / 5,
 }  # fmt: skip
 """Minutes of one H200 with 16 cores per million steps of a seed, with as many programs side by
-side as it bears: measured, for MuJoCo from the time of a step on one core, for Reacher and Hopper
-estimated."""
+side as it bears: measured; for Reacher and Hopper, which MuJoCo simulates on the cores, and for
+ManyagentSwimmer estimated."""
 
 
 class Page(NamedTuple):

@@ -101,6 +101,23 @@ def test_cells_that_are_equal_in_every_bit_do_not_count() -> None:
     assert only([result("ours", ends), result("theirs", ends)]).counts
 
 
+def test_two_names_of_one_sharing_are_one_cell() -> None:
+    """`auto` that has found `full`: the same runs, counted and aggregated once."""
+    ends = {"ours": 3.0 + NOISE, "theirs": 2.0 + NOISE}
+    first = [result(name, values, curves=CURVES) for name, values in ends.items()]
+    rename = lambda item: replace(item, cell=replace(item.cell, sharing="auto"))  # noqa: E731
+    again = [rename(item) for item in first]
+    one, two = compare_cells([*first, *again], CLAIM)
+    assert one.counts and two.excluded == "the same runs as another sharing"
+    assert count_signs([one, two]).cells == 1
+    key = ("a", "auto")
+    assert aggregate_exclusions([*first, *again]) == {key: "the same runs as another sharing"}
+    # One of the two variants is another run: both cells count.
+    other = rename(result("theirs", 2.0 + 2 * NOISE, curves=CURVES))
+    _, two = compare_cells([*first, again[0], other], CLAIM)
+    assert two.counts and not aggregate_exclusions([*first, again[0], other])
+
+
 def test_one_common_seed_is_too_few() -> None:
     assert only([result("ours", [1.0]), result("theirs", [9.0])]).excluded == "one seed"
     none = only([result("ours", [1.0, None, 3.0]), result("theirs", [None, 2.0, None])])

@@ -4,7 +4,8 @@ Rules, for every comparison of an experiment:
 
 1. Only cells count in which both variants have the planned steps.
 2. Cells in which nothing was learned do not count, nor do those in which both are at the ceiling.
-3. Two variants whose runs are equal in every bit are one run: nothing was compared.
+3. Two variants whose runs are equal in every bit are one run: nothing was compared. Two sharings
+   whose runs are equal are one cell.
 4. A difference is judged by its 95 % interval, and by its p-value after Holm's correction for the
    number of cells that count.
 5. A cell whose interval contains 0 and is wider than the published difference to either side is
@@ -17,7 +18,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fp3o.experiments.framework.exclusions import Exclusion, exclusion
+from fp3o.experiments.framework.exclusions import Exclusion, exclusion, same_runs
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
@@ -132,6 +133,9 @@ def compare_cells(
         interval = mean_interval(values)
         known = ours.cell.task, ours.cell.sharing
         excluded = "not learned" if known in unlearned else exclusion(ours, theirs, interval)
+        earlier = ([item.ours, item.theirs] for item in differences)
+        if not excluded and any(same_runs([ours, theirs], cells) for cells in earlier):
+            excluded = "the same runs as another sharing"
         published = _published_difference(ours, theirs, paper or {})
         differences.append(
             CellDifference(ours, theirs, interval, paired_p_value(values), excluded, published)

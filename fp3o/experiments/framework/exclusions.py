@@ -1,5 +1,6 @@
 """Cells that do not count: unfinished, not learned, at the ceiling, or the same runs twice."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,14 +14,16 @@ CEILING = 99.0
 """Win rate in percent above which two variants cannot be distinguished by their wins."""
 
 Exclusion = Literal[
-    "", "below the planned steps", "not learned", "at the ceiling", "equal in every bit", "one seed"
-]
+    "", "below the planned steps", "not learned", "at the ceiling", "equal in every bit",
+    "the same runs as another sharing", "one seed",
+]  # fmt: skip
 """Why a cell does not count; empty if it does."""
 
 
 def aggregate_exclusions(results: CellResults) -> dict[TaskAndSharing, Exclusion]:
     """Tasks and sharings that are no part of any aggregate, and why."""
     excluded: dict[TaskAndSharing, Exclusion] = {}
+    groups: list[list[CellResult]] = []
     for key in unlearned_cells(results):
         excluded[key] = "not learned"
     for key in dict.fromkeys((item.cell.task, item.cell.sharing) for item in results):
@@ -29,6 +32,9 @@ def aggregate_exclusions(results: CellResults) -> dict[TaskAndSharing, Exclusion
             excluded.setdefault(key, "below the planned steps")
         elif all(map(at_ceiling, group)):
             excluded.setdefault(key, "at the ceiling")
+        elif any(same_runs(group, other) for other in groups):
+            excluded.setdefault(key, "the same runs as another sharing")
+        groups.append(group)
     return excluded
 
 
@@ -52,6 +58,14 @@ def finished(item: CellResult) -> bool:
 def at_ceiling(item: CellResult) -> bool:
     """Whether a cell wins nearly all of its battles."""
     return item.measure.is_rate and item.seeds.size > 0 and float(item.seeds.mean()) >= CEILING
+
+
+def same_runs(group: Sequence[CellResult], other: Sequence[CellResult]) -> bool:
+    """Whether cells of one sharing are those of another: two names of the same groups of agents."""
+    return len(group) == len(other) and all(
+        one.cell.task == two.cell.task and identical(one, two)
+        for one, two in zip(group, other, strict=True)
+    )
 
 
 def identical(ours: CellResult, theirs: CellResult) -> bool:
