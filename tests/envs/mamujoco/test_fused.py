@@ -125,7 +125,7 @@ def test_episodes_end_and_start() -> None:
     bits, first = batch.reset(KEY)
     assert first.episode_start.all() and not (first.terminated | first.truncated).any()
     step, still = jax.jit(batch.step), jnp.zeros((256, 6, 1))
-    starts = [numbers(bits)]
+    starts, before = [numbers(bits)], bits
     for number in range(1, 11):
         before, (bits, now) = bits, step(bits, still)
         assert (np.asarray(now.truncated) == (number % 5 == 0)).all() and not now.terminated.any()

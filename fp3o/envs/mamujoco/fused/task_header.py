@@ -10,7 +10,7 @@ from fp3o.envs.mamujoco.rewards.rules import ForwardRules
 from fp3o.envs.mamujoco.task import BodyTask
 from fp3o.errors import SettingError
 
-SOURCES = ("qpos", "qvel", "clipped_qvel")
+SOURCES: tuple[str, ...] = ("qpos", "qvel", "clipped_qvel")
 """What `environment.h` can observe, in its order."""
 
 
