@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from fp3o.networks.backend import on_gpu
 
-MAX_SIZE = 2**15
+MAX_PACKED = 2**15
 """Numbers that a step passes on and returns at most, if they are packed: copying more than this
 costs as much as starting kernels."""
 
@@ -30,44 +30,48 @@ def packed_scan(step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any
     """
     first = jax.tree.map(lambda x: x[0], xs)
     shapes = jax.eval_shape(step, carry, first)
-    if not on_gpu() or _size(shapes) > MAX_SIZE:
+    if not on_gpu() or _size(shapes) > MAX_PACKED:
         return jax.lax.scan(step, carry, xs)
     (_, returned), rest = shapes, _others(carry)
 
     def packed_step(packed: tuple[Array, list[Any]], x: Any) -> Any:
-        new, y = step(unpack(packed[0], carry, packed[1]), x)
-        return (pack(new), _others(new)), (pack(y), _others(y))
+        new, y = step(unpack_arrays(packed[0], carry, packed[1]), x)
+        return (pack_arrays(new), _others(new)), (pack_arrays(y), _others(y))
 
-    start = pack(carry), rest
+    start = pack_arrays(carry), rest
     (last, rest), (ys, more) = jax.lax.scan(packed_step, start, xs, unroll=UNROLL)
-    return unpack(last, carry, rest), jax.vmap(lambda y, more: unpack(y, returned, more))(ys, more)
+    return unpack_arrays(last, carry, rest), jax.vmap(
+        lambda y, more: unpack_arrays(y, returned, more)
+    )(ys, more)
 
 
 def packed_while(condition: Callable[[Any], Array], step: Callable[[Any], Any], start: Any) -> Any:
     """The same as `lax.while_loop`; on a GPU, what a step passes on is packed if it is small."""
-    if not on_gpu() or _size(start) > MAX_SIZE:
+    if not on_gpu() or _size(start) > MAX_PACKED:
         return jax.lax.while_loop(condition, step, start)
-    whole = lambda packed: unpack(packed[0], start, packed[1])  # noqa: E731
+    whole = lambda packed: unpack_arrays(packed[0], start, packed[1])  # noqa: E731
 
     def packed_step(packed: tuple[Array, list[Any]]) -> tuple[Array, list[Any]]:
         new = step(whole(packed))
-        return pack(new), _others(new)
+        return pack_arrays(new), _others(new)
 
     return whole(
         jax.lax.while_loop(
-            lambda packed: condition(whole(packed)), packed_step, (pack(start), _others(start))
+            lambda packed: condition(whole(packed)),
+            packed_step,
+            (pack_arrays(start), _others(start)),
         )
     )
 
 
-def pack(tree: Any) -> Float[Array, " k"]:
+def pack_arrays(tree: Any) -> Float[Array, " k"]:
     """All packable arrays of a tree as one vector."""
     parts = [_as_float(x).ravel() for x in jax.tree.leaves(tree) if _packable(x)]
     return jnp.concatenate([jnp.zeros(0, jnp.float32), *parts])
 
 
-def unpack(packed: Float[Array, " k"], like: Any, others: list[Any]) -> Any:
-    """A tree with the shapes and types of `like` from what `pack` and `_others` made of it."""
+def unpack_arrays(packed: Float[Array, " k"], like: Any, others: list[Any]) -> Any:
+    """A tree with the shapes and types of `like` from what `pack_arrays` and `_others` made of it."""
     leaves, structure = jax.tree.flatten(like)
     remaining, start, arrays = iter(others), 0, []
     for leaf in leaves:

@@ -59,8 +59,8 @@ def test_while(packing: None) -> None:
 
 
 def test_large_arrays_are_not_packed(packing: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SIZE", 10)
-    monkeypatch.delattr(module, "pack")
+    monkeypatch.setattr(module, "MAX_PACKED", 10)
+    monkeypatch.delattr(module, "pack_arrays")
     xs = jnp.arange(3, dtype=jnp.float32)
     same(module.packed_scan(step, START, xs), jax.lax.scan(step, START, xs))
 

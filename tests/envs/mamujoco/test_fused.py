@@ -147,7 +147,7 @@ def test_episodes_end_and_start() -> None:
     assert np.abs(correlations).max() < 0.2
 
 
-def test_one_environment_is_a_batch_of_one() -> None:
+def test_one_environment_alone() -> None:
     """The functions of `Env` compute what the batch does, without automatic resets."""
     env = FusedEnv(short("HalfCheetah-6x1", 3))
     state = env.reset(KEY)
@@ -213,7 +213,7 @@ def test_older_mujoco_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_compilers_are_needed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries are kept; without a compiler, or if it fails, the message says so."""
-    monkeypatch.setenv(build.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
     header = task_header(body_task("HalfCheetah-6x1", "paper"))
     with pytest.raises(fp3o.UserError, match=r"cannot compile the simulation:\n(.|\n)*error"):
         build.register_step(f"{header}\nnonsense")

@@ -17,15 +17,15 @@ from platformdirs import user_cache_dir
 
 from fp3o.errors import UserError
 
-SOURCES = Path(__file__).parent
+SOURCE_FOLDER = Path(__file__).parent
 
-NAMES = (
+SOURCE_FILES = (
     "lanes.h", "scratch.h", "algebra.h", "dynamics.h", "constraints.h", "integration.h",
     "environment.h", "target.cpp",
 )  # fmt: skip
 """The sources besides the header of a task."""
 
-VARIABLE = "FP3O_PHYSICS_CACHE"
+CACHE_VARIABLE = "FP3O_PHYSICS_CACHE"
 """Environment variable: the directory of compiled physics."""
 
 
@@ -35,7 +35,7 @@ def register_step(header: str) -> str:
 
     It is compiled for the CPU, and for the GPU if JAX has one.
     """
-    sources = [(SOURCES / name).read_text() for name in NAMES]
+    sources = [(SOURCE_FOLDER / name).read_text() for name in SOURCE_FILES]
     name = "fp3o_step_" + _digest(header, *sources)
     for kind, compiler in _compilers().items():
         library = ctypes.CDLL(str(_library(header, sources, kind, compiler)))
@@ -69,7 +69,7 @@ def _compiler(*names: str | None) -> str:
 def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[str]) -> Path:
     """The shared library for a kind of device; compiled if it is not kept from before."""
     folder = Path(
-        os.environ.get(VARIABLE) or Path(user_cache_dir("fp3o", appauthor=False)) / "physics"
+        os.environ.get(CACHE_VARIABLE) or Path(user_cache_dir("fp3o", appauthor=False)) / "physics"
     )
     key = _digest(header, *sources, *compiler, platform.machine(), sys.platform, jax.__version__)
     path = folder / f"{key}.so"
@@ -78,7 +78,7 @@ def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         place = Path(scratch)
-        for name, text in zip(("model.h", *NAMES), (header, *sources), strict=True):
+        for name, text in zip(("model.h", *SOURCE_FILES), (header, *sources), strict=True):
             (place / name).write_text(text)
         include = [f"-I{place}", f"-I{jax.ffi.include_dir()}"]
         command = [*compiler, "-fPIC", "-shared", "-std=c++17", "-w", *include]

@@ -10,13 +10,13 @@ from fp3o.envs.mamujoco.rewards.rules import ForwardRules
 from fp3o.envs.mamujoco.task import BodyTask
 from fp3o.errors import SettingError
 
-SOURCES: tuple[str, ...] = ("qpos", "qvel", "clipped_qvel")
+OBSERVABLE: tuple[str, ...] = ("qpos", "qvel", "clipped_qvel")
 """What `environment.h` can observe, in its order."""
 
 
 def task_header(task: BodyTask) -> str:
     """The text of `model.h`; an error if the task has something that `environment.h` lacks."""
-    rules, lacking = task.body.rewards.forward, {*task.sources} - {*SOURCES}
+    rules, lacking = task.body.rewards.forward, {*task.sources} - {*OBSERVABLE}
     if lacking:
         raise SettingError(f"the fused simulation cannot observe {', '.join(sorted(lacking))}")
     if rules is None:
@@ -55,7 +55,7 @@ def _tables(task: BodyTask, rules: ForwardRules) -> Iterator[tuple[str, Any]]:
 def _reading_columns(task: BodyTask) -> np.ndarray:
     """Index of a reading of the task -> index in the readings of `environment.h`."""
     model = task.model
-    sizes = dict(zip(SOURCES, (model.nq, model.nv, model.nv), strict=True))
-    starts = dict(zip(SOURCES, (0, model.nq, model.nq + model.nv), strict=True))
+    sizes = dict(zip(OBSERVABLE, (model.nq, model.nv, model.nv), strict=True))
+    starts = dict(zip(OBSERVABLE, (0, model.nq, model.nq + model.nv), strict=True))
     parts = [starts[name] + np.arange(sizes[name]) for name in task.sources]
     return np.concatenate([*parts, model.nq + 2 * model.nv + np.arange(2)])
