@@ -5,7 +5,8 @@ that share the GPU take turns with their kernels.
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,70 +24,65 @@ UNROLL = 4
 PACKABLE = (jnp.float32, jnp.int32, jnp.uint32, jnp.bool_)
 
 
+class Packed(NamedTuple):
+    """The arrays of a tree."""
+
+    numbers: Float[Array, " k"]
+    """All that can be packed, one after another."""
+    others: list[Any]
+    """The rest, such as random keys."""
+
+
 def packed_scan(step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> Any:
     """The same as `lax.scan`; on a GPU, what a step passes on and returns is packed if it is small.
 
     Numbers are moved, not changed.
     """
-    first = jax.tree.map(lambda x: x[0], xs)
-    shapes = jax.eval_shape(step, carry, first)
+    shapes = jax.eval_shape(step, carry, jax.tree.map(lambda x: x[0], xs))
     if not on_gpu() or _size(shapes) > MAX_PACKED:
         return jax.lax.scan(step, carry, xs)
-    (_, returned), rest = shapes, _others(carry)
 
-    def packed_step(packed: tuple[Array, list[Any]], x: Any) -> Any:
-        new, y = step(unpack_arrays(packed[0], carry, packed[1]), x)
-        return (pack_arrays(new), _others(new)), (pack_arrays(y), _others(y))
+    def packed_step(packed: Packed, x: Any) -> tuple[Packed, Packed]:
+        new, y = step(unpack_arrays(packed, carry), x)
+        return pack_arrays(new), pack_arrays(y)
 
-    start = pack_arrays(carry), rest
-    (last, rest), (ys, more) = jax.lax.scan(packed_step, start, xs, unroll=UNROLL)
-    return unpack_arrays(last, carry, rest), jax.vmap(
-        lambda y, more: unpack_arrays(y, returned, more)
-    )(ys, more)
+    last, ys = jax.lax.scan(packed_step, pack_arrays(carry), xs, unroll=UNROLL)
+    return unpack_arrays(last, carry), jax.vmap(partial(unpack_arrays, like=shapes[1]))(ys)
 
 
 def packed_while(condition: Callable[[Any], Array], step: Callable[[Any], Any], start: Any) -> Any:
     """The same as `lax.while_loop`; on a GPU, what a step passes on is packed if it is small."""
     if not on_gpu() or _size(start) > MAX_PACKED:
         return jax.lax.while_loop(condition, step, start)
-    whole = lambda packed: unpack_arrays(packed[0], start, packed[1])  # noqa: E731
-
-    def packed_step(packed: tuple[Array, list[Any]]) -> tuple[Array, list[Any]]:
-        new = step(whole(packed))
-        return pack_arrays(new), _others(new)
-
-    return whole(
-        jax.lax.while_loop(
-            lambda packed: condition(whole(packed)),
-            packed_step,
-            (pack_arrays(start), _others(start)),
-        )
+    whole = partial(unpack_arrays, like=start)
+    last = jax.lax.while_loop(
+        lambda packed: condition(whole(packed)),
+        lambda packed: pack_arrays(step(whole(packed))),
+        pack_arrays(start),
     )
+    return whole(last)
 
 
-def pack_arrays(tree: Any) -> Float[Array, " k"]:
-    """All packable arrays of a tree as one vector."""
-    parts = [_as_float(x).ravel() for x in jax.tree.leaves(tree) if _packable(x)]
-    return jnp.concatenate([jnp.zeros(0, jnp.float32), *parts])
+def pack_arrays(tree: Any) -> Packed:
+    """The arrays of a tree, as few as possible."""
+    leaves = jax.tree.leaves(tree)
+    parts = [_as_float(x).ravel() for x in leaves if _packable(x)]
+    numbers = jnp.concatenate([jnp.zeros(0, jnp.float32), *parts])
+    return Packed(numbers, [x for x in leaves if not _packable(x)])
 
 
-def unpack_arrays(packed: Float[Array, " k"], like: Any, others: list[Any]) -> Any:
-    """A tree with the shapes and types of `like` from what `pack_arrays` and `_others` made of it."""
+def unpack_arrays(packed: Packed, like: Any) -> Any:
+    """What `pack_arrays` was given, a tree with the shapes and types of `like`."""
     leaves, structure = jax.tree.flatten(like)
-    remaining, start, arrays = iter(others), 0, []
+    others, start, arrays = iter(packed.others), 0, []
     for leaf in leaves:
         if _packable(leaf):
-            part = packed[start : start + leaf.size].reshape(leaf.shape)
+            part = packed.numbers[start : start + leaf.size].reshape(leaf.shape)
             arrays.append(_from_float(part, leaf.dtype))
             start += leaf.size
         else:
-            arrays.append(next(remaining))
+            arrays.append(next(others))
     return jax.tree.unflatten(structure, arrays)
-
-
-def _others(tree: Any) -> list[Any]:
-    """The arrays that are not packed, such as random keys."""
-    return [x for x in jax.tree.leaves(tree) if not _packable(x)]
 
 
 def _packable(x: Any) -> bool:
