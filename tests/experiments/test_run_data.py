@@ -22,6 +22,7 @@ from fp3o.experiments.framework.run_data import (
 from fp3o.experiments.framework.scales import cell_config
 from fp3o.experiments.framework.score_table import gradient_steps, training_minutes
 from fp3o.reports.data.record import RunRecord
+from fp3o.runs.run_config import RunConfig
 
 
 def timed(path: Path, seconds: float) -> Path:
@@ -185,3 +186,13 @@ def test_settings_that_are_missing_have_their_defaults() -> None:
     settings = cell_config("mpe/simple_reference", "full", "laptop", "fp3o").settings
     default = {name: x for name, x in settings.items() if name != "value_clip"}
     assert settings["value_clip"] is None and run_name(default) == run_name(settings)
+
+
+def test_names_leave_out_a_simulator_that_computes_the_same() -> None:
+    settings = RunConfig.from_preset("mamujoco/Walker2d-2x3", "paper").settings
+    name = run_name(settings)
+    variants = "paper", "paper:backend=fused", "paper:backend=mjx", "paper:obsk=1"
+    names = [run_name({**settings, "variant": variant}) for variant in variants]
+    assert names[0] == names[1] == name and len({*names}) == 3
+    both = run_name({**settings, "variant": "paper:obsk=1,backend=fused"})
+    assert both == names[3]

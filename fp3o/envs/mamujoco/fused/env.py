@@ -4,6 +4,7 @@
 # pyright: reportAttributeAccessIssue=false
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -46,13 +47,17 @@ class FusedEnv(TaskProperties, Env):
                 f"{mujoco.mj_versionString()} is installed: use backend=native or upgrade mujoco"
             )
         try:
-            header = task_header(task)
+            self._header = task_header(task)
         except SettingError as error:
             raise SettingError(f"{spec.name}: {error}: use backend=native") from None
-        self._target = register_step(header)
         self._moving = model.nq + 2 * model.nv
         self._state_words = WORDS * (self._moving + 4)
         self._view_size = spec.num_agents * (spec.obs_size + spec.state_size)
+
+    @cached_property
+    def _target(self) -> str:
+        """Name of the compiled step; it is compiled when it is used for the first time."""
+        return register_step(self._header)
 
     def vectorise(self, num_envs: int) -> VecEnv:
         """A batch that is stepped by one kernel."""
