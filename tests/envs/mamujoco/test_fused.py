@@ -218,6 +218,10 @@ def test_compilers_are_needed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(fp3o.UserError, match=r"cannot compile the simulation:\n(.|\n)*error"):
         build.register_step(f"{header}\nnonsense")
     assert not list(tmp_path.iterdir()), "nothing is left of it"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
+    with pytest.raises(fp3o.UserError, match=f"cannot be kept in .*{build.CACHE_VARIABLE}"):
+        build.register_step(f"{header}\n// elsewhere")
     monkeypatch.setenv("CXX", "")
     monkeypatch.setattr(build.shutil, "which", lambda _: None)
     with pytest.raises(fp3o.UserError, match=r"needs a compiler: none of c\+\+, g\+\+, clang"):

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def _compilers() -> dict[str, list[str]]:
         version = str(getattr(devices[0], "compute_capability", "")).replace(".", "")
         nvcc = _compiler(os.environ.get("NVCC"), "nvcc", "/usr/local/cuda/bin/nvcc")
         target = f"-arch=sm_{version}" if version else "-arch=native"
+        # The last option passes on the next one, -fPIC, to the host's compiler.
         found["CUDA"] = [nvcc, "-x", "cu", "-O3", target, "-Xcompiler"]
     return found
 
@@ -75,9 +77,7 @@ def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[
     path = folder / f"{key}.so"
     if path.exists():
         return path
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        place = Path(scratch)
+    with _scratch_folder(folder) as place:
         for name, text in zip(("model.h", *SOURCE_FILES), (header, *sources), strict=True):
             (place / name).write_text(text)
         include = [f"-I{place}", f"-I{jax.ffi.include_dir()}"]
@@ -92,6 +92,21 @@ def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[
             )
         os.replace(place / "physics.so", path)  # at once, for processes that start together
     return path
+
+
+@contextmanager
+def _scratch_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder inside of the one in which libraries are kept."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(dir=folder)
+    except OSError as error:
+        raise UserError(
+            f"compiled simulations cannot be kept in {folder}: {error.strerror}. "
+            f"{CACHE_VARIABLE} names another directory"
+        ) from error
+    with scratch as path:
+        yield Path(path)
 
 
 def _digest(*texts: str) -> str:
