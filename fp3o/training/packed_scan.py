@@ -1,7 +1,6 @@
 """Loops over small arrays that copy one array per step instead of many.
 
-On a GPU, each array that a step passes on or returns costs a kernel that does little, and programs
-that share the GPU take turns with their kernels.
+On a GPU, each array that a step passes on or returns costs a kernel that does little.
 """
 
 from collections.abc import Callable
@@ -15,8 +14,8 @@ from jaxtyping import Array, Float
 from fp3o.networks.backend import on_gpu
 
 MAX_PACKED = 2**15
-"""Numbers that a step passes on and returns at most, if they are packed: copying more than this
-costs as much as starting kernels."""
+"""Numbers that a step passes on and returns at most, if they are packed, so that copies stay small
+beside the kernels that they save. Not tuned."""
 
 UNROLL = 4
 """Steps per turn of a packed loop: the arrays between them are not copied."""

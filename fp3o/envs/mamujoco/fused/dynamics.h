@@ -143,7 +143,7 @@ FUNC void sum_over_descendants(double (*x)[SIZE]) {
   }
 }
 
-// The fluid's force on a body that is a box of equal inertia: added to a spatial force.
+// Subtract the fluid's force on a body, taken as a box of equal inertia, from a spatial force.
 FUNC void subtract_fluid_force(const Scratch& s, int body, const double* velocity, double* force) {
   if (!(FLUID_DENSITY > 0 || FLUID_VISCOSITY > 0)) return;
   const double *box = BODY_BOX[body], pi = 3.14159265358979323846;

@@ -18,8 +18,8 @@ from fp3o.envs.mamujoco.fused.build import register_step
 from fp3o.envs.mamujoco.fused.task_header import task_header
 from fp3o.envs.mamujoco.render import render_task
 from fp3o.envs.mamujoco.task import BodyTask, TaskProperties
+from fp3o.envs.vectorise import VmapEnv
 from fp3o.errors import SettingError
-from fp3o.spec import EnvSpec
 from fp3o.types import TimeStep
 
 WORDS = 2
@@ -120,17 +120,10 @@ class FusedEnv(TaskProperties, Env):
 
 
 @dataclass(frozen=True)
-class FusedVecEnv(VecEnv):
+class FusedVecEnv(VmapEnv):
     """A batch of `FusedEnv`, which start their next episodes in the kernel."""
 
     env: FusedEnv
-    num_envs: int
-    jittable = True
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The environment's."""
-        return self.env.spec
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
         """Start an episode in every environment."""

@@ -1,6 +1,6 @@
 // One step of a task: physics, reward, end of the episode, start of the next one, observations.
 //
-// The rules are numbers of `model.h`; `rewards/forward.py` states them for all simulators.
+// The rules are numbers of `model.h`; `ForwardRules` in `rewards/rules.py` states them for all simulators.
 
 #pragma once
 
@@ -122,8 +122,8 @@ FUNC void finish(Scratch& s, const double* state, bool restart, double* next, fl
   const bool healthy = valid && is_healthy(s), late = playing && healthy && time >= MAX_STEPS;
   const bool failed = playing && !healthy, start = !playing || (restart && (failed || late));
   const double bonus = BONUS_ON_FAILURE || healthy ? ALIVE_BONUS : 0;
-  // Without a number of its own, the reward still shows that actions were not finite.
-  const double reward = valid ? FORWARD_WEIGHT * covered / STEP_SECONDS + bonus - cost : 0 * cost;
+  // A simulation that has diverged gives no reward, or NaN if the actions were not finite.
+  const double reward = valid ? covered / STEP_SECONDS + bonus - cost : 0 * cost;
   if (!valid || !playing) start_episode(s, stream, number);
   observe(s, output, output + VIEW_SIZE);
   if (start) {

@@ -34,7 +34,7 @@ def _sizes(task: BodyTask, rules: ForwardRules) -> Iterator[tuple[str, Any]]:
         "TEAM_WIDTH": spec.state_size, "ACTION_WIDTH": spec.actions.action_size,
         "STANDARDISED": int(task.variant.profile == "paper"),
         "MAX_STEPS": task.body.max_episode_steps, "STEP_SECONDS": repr(float(task.step_seconds)),
-        "FORWARD_WEIGHT": "1.0", "CONTROL_COST": repr(float(rules.control)),
+        "CONTROL_COST": repr(float(rules.control)),
         "ALIVE_BONUS": repr(float(rules.alive)), "BONUS_ON_FAILURE": int(rules.bonus_on_failure),
         "PROGRESS_OF_TORSO": int(rules.of_torso), "START_NOISE": repr(float(rules.noise)),
         "START_NORMAL": int(rules.normal), "NUM_BOUNDS": len(rules.bounds),
