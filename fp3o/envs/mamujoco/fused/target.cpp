@@ -52,7 +52,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(Step, step,
 #else
 
 static ffi::Error step(Bits state, Floats action, ffi::Result<Bits> next, ffi::Result<Floats> output, bool restart) {
-  static thread_local Scratch scratch;
+  Scratch scratch;  // not thread_local, whose address is looked up at every access
   for (size_t i = 0; i < action.element_count() / ACTIONS; i++)
     environment_step(scratch, (const double*)state.typed_data() + i * STATE_SIZE, action.typed_data() + i * ACTIONS,
                      restart, (double*)next->typed_data() + i * STATE_SIZE, output->typed_data() + i * OUTPUT_SIZE);
