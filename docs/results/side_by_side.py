@@ -1,6 +1,6 @@
 """Run the cells of an experiment side by side on one GPU, each in its own process.
 
-    python docs/results/side_by_side.py smac-table --scale gpu --out runs/battles --jobs 12
+    python docs/results/side_by_side.py smac-table --scale gpu --out runs/smac --jobs 12 --missing
 
 The tables of battles were made like this: a single run of five seeds leaves most of an H200 idle.
 Long cells start first, and a cell starts when its estimated memory is free. After `--seconds`, or
@@ -15,8 +15,11 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from stored_runs import find_run
 
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.options import ExperimentOptions
@@ -57,6 +60,18 @@ def steps_done(cell: Cell, out: Path) -> int:
     path = out / cell.label / "timing.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     return json.loads(lines[-1])["step"] if lines else 0
+
+
+def chosen_cells(options: Any) -> list[Cell]:
+    """The cells of an experiment that the options name; if asked for, only those without a run."""
+    experiment = ExperimentOptions(options.name, options.scale, seeds=options.seeds)
+    cells = experiment_cells(experiment)
+    named = {
+        cell.label: cell
+        for part in ([options.cell] if options.cell else options.part)
+        for cell in select_cells(cells, replace(experiment, part=part))
+    }
+    return [cell for cell in named.values() if not (options.missing and find_run(cell).exists())]
 
 
 class SideBySide:
@@ -120,7 +135,9 @@ class SideBySide:
             if self.running and used + memory(cell) > self.options.memory:
                 continue
             self.waiting.remove(cell)
-            names = self.options.name, "--scale", self.options.scale, "--out", self.options.out
+            names = [self.options.name, "--scale", self.options.scale, "--out", self.options.out]
+            if self.options.seeds:
+                names += ["--seeds", str(self.options.seeds)]
             log = self.out / "logs" / f"{cell.label}.txt"
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as file:
@@ -154,14 +171,17 @@ def main() -> int:
     parser.add_argument("name")
     parser.add_argument("--scale", default="gpu")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--part", default="", help="only cells whose label contains this text")
+    parser.add_argument(
+        "--part", nargs="+", default=[""], help="only cells whose label contains one of these texts"
+    )
+    parser.add_argument("--missing", action="store_true", help="only cells without a run in runs/")
+    parser.add_argument("--seeds", type=int, help="seeds per cell")
     parser.add_argument("--jobs", type=int, default=8, help="cells at a time")
     parser.add_argument("--memory", type=float, default=130.0, help="GiB for all cells together")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    experiment = ExperimentOptions(options.name, options.scale, part=options.cell or options.part)
-    cells = select_cells(experiment_cells(experiment), experiment)
+    cells = chosen_cells(options)
     if options.cell:
         return 0 if run_cell(cells[0], Path(options.out), make_display("plain")).finished else 1
     return 0 if SideBySide(options, cells).run() else 1
