@@ -121,7 +121,7 @@ def body_task(name: str, variant: str) -> BodyTask:
     else:
         observed = [observed_columns(own, graph, chosen.obsk) for own in team]
         owned = tuple(tuple(joint.actuator for joint in own) for own in team)
-    full_name = f"{MAMUJOCO}/{body_name}-{partition}:{chosen}"
+    full_name = f"{MAMUJOCO}/{body_name}-{partition}:{chosen.rules}"
     task = _index_task(full_name, body, chosen, observed, owned)
     spec = replace(task.spec, adjacency=neighbouring_agents(team or ((),), graph))
     return replace(task, spec=spec)

@@ -1,7 +1,7 @@
 """Variants of a task: profile and options, written as `paper:obsk=2,routing=joint`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fp3o.envs.mamujoco.catalogue import PROFILES
@@ -39,6 +39,14 @@ class Variant:
         default = _DEFAULTS[self.profile]
         changed = {name: value for name, value in values.items() if value != default[name]}
         return write_options(self.profile, changed)
+
+    @property
+    def rules(self) -> "Variant":
+        """The variant on MuJoCo if its simulator computes the same: what a policy was trained for.
+
+        Such a policy can be evaluated and shown where the kernel cannot be compiled.
+        """
+        return replace(self, backend="native") if self.backend == "fused" else self
 
 
 def _check_option(text: str, name: str, value: Any) -> None:

@@ -243,3 +243,21 @@ def test_trains() -> None:
     env_state, _ = env.reset(KEY)
     _, now = env.step(env_state, jnp.zeros((3, 2, 3)))
     assert now.obs.shape == (3, 2, env.spec.obs_size)
+
+
+@pytest.mark.slow
+def test_policies_need_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their task is on MuJoCo itself; the run goes on with the kernel."""
+    task, options = "mamujoco/HalfCheetah-2x3", {"variant": "paper:backend=fused", "hidden": (8,)}
+    run = fp3o.train(
+        task, **options, steps=96, num_envs=4, rollout=8, minibatches=2, epochs=1, eval_episodes=2,
+        final_episodes=2, out=tmp_path / "run", progress="quiet",
+    )  # fmt: skip
+    assert run.config.variant == "paper:backend=fused"
+    policy = fp3o.Policy.load(tmp_path / "run")
+    assert policy.card.spec.name == f"{task}:paper"
+    monkeypatch.setattr(fused_env, "register_step", None)
+    result = fp3o.evaluate(policy, episodes=2)
+    assert np.isfinite(result["policies"][0]["return"])
+    fp3o.render(policy, tmp_path / "episode.gif", episodes=1, seconds=0.1)
+    assert (tmp_path / "episode.gif").stat().st_size
