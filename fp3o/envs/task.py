@@ -84,6 +84,8 @@ class Task:
     """Name in figures and tables; by default `name`."""
     takes_options: bool = False
     """Whether variants take options, as in `paper:obsk=2`."""
+    canonical: Callable[[str], str] = str
+    """One text for all variants that compute the same, as on another simulator."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name)

@@ -155,6 +155,16 @@ def test_runs_of_other_settings_are_not_packed_together(tmp_path: Path) -> None:
     assert len(pack_run([one, often])["results"]["last"]) == 5
 
 
+def test_runs_on_equal_simulators_are_packed_together(tmp_path: Path) -> None:
+    task = {"task": "mamujoco/Walker2d-2x3"}
+    one = make(tmp_path / "one", RETURNS[:2], **task, variant="paper")
+    other = make(tmp_path / "other", RETURNS[2:], **task, variant="paper:backend=fused", seed=2)
+    assert len(pack_run([one, other])["results"]["last"]) == 5
+    approximate = make(tmp_path / "mjx", RETURNS[2:], **task, variant="paper:backend=mjx", seed=2)
+    with pytest.raises(RunDataError, match="differ in variant"):
+        pack_run([one, approximate])
+
+
 def test_runs_of_equal_seeds_are_not_packed_together(tmp_path: Path) -> None:
     one, other = make(tmp_path / "one", RETURNS[:3]), make(tmp_path / "other", RETURNS[3:], seed=2)
     with pytest.raises(RunDataError, match=r"the same seeds: \[0, 1, 2, 2, 3\]"):
@@ -194,5 +204,6 @@ def test_names_leave_out_a_simulator_that_computes_the_same() -> None:
     variants = "paper", "paper:backend=fused", "paper:backend=mjx", "paper:obsk=1"
     names = [run_name({**settings, "variant": variant}) for variant in variants]
     assert names[0] == names[1] == name and len({*names}) == 3
+    assert run_name({**settings, "variant": "paper:backend=native"}) == name
     both = run_name({**settings, "variant": "paper:obsk=1,backend=fused"})
     assert both == names[3]

@@ -78,6 +78,10 @@ def test_a_folder_with_another_run_is_rejected(grid: Grid) -> None:
     changed = replace(cells[0], config=config.with_settings({"gamma": 0.5}))
     with pytest.raises(RunError, match="other settings \\(gamma\\)"):
         run_grid([changed], out, QuietDisplay())
+    on_mujoco = config.with_settings({"task": "mamujoco/Walker2d-2x3", "variant": "paper"})
+    assert not differing_fields(
+        on_mujoco, on_mujoco.with_settings({"variant": "paper:backend=fused"})
+    )
     longer = config.with_settings({"steps": 10_000})
     assert not differing_fields(config, longer)
     check_cell_folder(replace(cells[0], config=longer), out)

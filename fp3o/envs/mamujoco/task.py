@@ -121,7 +121,8 @@ def body_task(name: str, variant: str) -> BodyTask:
     else:
         observed = [observed_columns(own, graph, chosen.obsk) for own in team]
         owned = tuple(tuple(joint.actuator for joint in own) for own in team)
-    full_name = f"{MAMUJOCO}/{body_name}-{partition}:{chosen.rules}"
+    # Policies are named by it: they can be evaluated where the kernel cannot be compiled.
+    full_name = f"{MAMUJOCO}/{body_name}-{partition}:{chosen.canonical}"
     task = _index_task(full_name, body, chosen, observed, owned)
     spec = replace(task.spec, adjacency=neighbouring_agents(team or ((),), graph))
     return replace(task, spec=spec)

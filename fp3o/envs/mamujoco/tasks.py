@@ -12,6 +12,7 @@ from fp3o.envs.mamujoco.catalogue import (
     split_name,
     team_size,
 )
+from fp3o.envs.mamujoco.variant import canonical_variant
 from fp3o.envs.task import Family, Preset, Task
 
 
@@ -24,6 +25,7 @@ def _task(name: str) -> Task | None:
     return Task(
         f"{MAMUJOCO}/{name}", entry.summary, partial(_env, name), entry.profiles,
         presets=_presets(name, "paper" in entry.profiles), takes_options=True,
+        canonical=canonical_variant,
     )  # fmt: skip
 
 

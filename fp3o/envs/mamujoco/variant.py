@@ -21,8 +21,7 @@ class Variant:
     """`order`: the concatenated actions go to the actuators in their order (the paper); `joint`:
     every agent controls the joints it owns (farama)."""
     backend: str
-    """`native`: MuJoCo; `fused`: the same steps in one kernel, for GPUs; `mjx`: MJX,
-    approximate."""
+    """`native`: MuJoCo; `fused`: the same steps in one kernel; `mjx`: MJX, approximate."""
 
     @staticmethod
     def parse(text: str) -> "Variant":
@@ -41,12 +40,14 @@ class Variant:
         return write_options(self.profile, changed)
 
     @property
-    def rules(self) -> "Variant":
-        """The variant on MuJoCo if its simulator computes the same: what a policy was trained for.
-
-        Such a policy can be evaluated and shown where the kernel cannot be compiled.
-        """
+    def canonical(self) -> "Variant":
+        """The variant on MuJoCo itself, if its simulator computes the same."""
         return replace(self, backend="native") if self.backend == "fused" else self
+
+
+def canonical_variant(text: str) -> str:
+    """The shortest text of a variant; simulators that compute the same have the same."""
+    return str(Variant.parse(text).canonical)
 
 
 def _check_option(text: str, name: str, value: Any) -> None:

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from fp3o.envs.registry import get_task
 from fp3o.errors import UserError
 from fp3o.experiments.framework.grid import slug
-from fp3o.experiments.framework.run_grid import LENGTH_SETTINGS
+from fp3o.experiments.framework.run_grid import deciding_settings
 from fp3o.files import CHECKSUM
-from fp3o.options import parse_options, write_options
 from fp3o.reports.data.record import RunRecord
 from fp3o.reports.data.timing import training_seconds
 from fp3o.runs.directory import RunDirectory
@@ -93,21 +93,11 @@ def run_name(settings: Mapping[str, Any]) -> str:
 
     Runs on simulators that compute the same have the same name.
     """
-    settings = RunConfig().with_settings(settings).settings
-    settings["variant"] = _without_simulator(str(settings["variant"]))
-    task = str(settings["task"]).rpartition("/")[2]
-    sharing = settings["sharing"] if isinstance(settings["sharing"], str) else "map"
-    kept = {name: x for name, x in settings.items() if name not in LENGTH_SETTINGS}
+    kept = deciding_settings(RunConfig().with_settings(settings))
+    task = str(kept["task"]).rpartition("/")[2]
+    sharing = kept["sharing"] if isinstance(kept["sharing"], str) else "map"
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{safe_name(task)}-{slug(sharing)}-{slug(str(settings['algorithm']))}-{digest}"
-
-
-def _without_simulator(variant: str) -> str:
-    """A variant without the choice of a simulator that computes the same as the default one."""
-    rules, options = parse_options(variant)
-    if options.get("backend") != "fused":
-        return variant
-    return write_options(rules, {key: x for key, x in options.items() if key != "backend"})
+    return f"{safe_name(task)}-{slug(sharing)}-{slug(str(kept['algorithm']))}-{digest}"
 
 
 def unpack_run(document: Mapping[str, Any], folder: Path) -> None:
@@ -128,17 +118,20 @@ def unpack_run(document: Mapping[str, Any], folder: Path) -> None:
 
 
 def _check_same(one: RunRecord, other: RunRecord) -> None:
-    """Raise if two runs differ in more than their seeds."""
-    names = {
-        name
-        for name in {*one.settings, *other.settings}
-        if one.settings.get(name) != other.settings.get(name)
-    } - {"seed", "seeds", "save_every", "keep_checkpoints"}
+    """Raise if two runs differ in more than their seeds, or a simulator that computes the same."""
+    ours, theirs = map(_with_canonical_variant, (one.settings, other.settings))
+    names = {name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
+    names -= {"seed", "seeds", "save_every", "keep_checkpoints"}
     if names:
         raise RunDataError(
             f"{one.path} and {other.path} differ in {', '.join(sorted(names))}: only runs with the "
             "same settings and other seeds are packed together"
         )
+
+
+def _with_canonical_variant(settings: Mapping[str, Any]) -> dict[str, Any]:
+    task, variant = get_task(settings["task"]), settings["variant"]
+    return {**settings, "variant": task.canonical(variant)}
 
 
 def _machines(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -84,9 +84,15 @@ JOBS: Mapping[str, Job] = {
 
 
 def differing_fields(ours: RunConfig, theirs: RunConfig) -> set[str]:
-    """Names of the settings in which two configurations differ, apart from their length."""
-    one, other = ours.settings, theirs.settings
-    return {name for name in one if one[name] != other[name]} - {*LENGTH_SETTINGS}
+    """Names of the settings in which two configurations differ and compute something else."""
+    one, other = deciding_settings(ours), deciding_settings(theirs)
+    return {name for name in one if one[name] != other[name]}
+
+
+def deciding_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that decide what is computed: without seeds, length, and equal simulators."""
+    settings = {name: x for name, x in config.settings.items() if name not in LENGTH_SETTINGS}
+    return {**settings, "variant": config.task_info.canonical(settings["variant"])}
 
 
 def check_cell_folder(cell: Cell, out: Path) -> None:
