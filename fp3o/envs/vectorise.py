@@ -1,7 +1,7 @@
 """Vectorised environments: `vmap` of a pure environment, and many seeds on the host."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -77,11 +77,10 @@ class VmapEnv(VecEnv):
 
 
 @dataclass(frozen=True)
-class CompiledEnv(VecEnv):
-    """A jittable batch with compiled `reset` and `step`, for loops outside a compiled program."""
+class WrappedVecEnv(VecEnv):
+    """A batch that is as another one, apart from what a subclass changes."""
 
     env: VecEnv
-    jittable = True
 
     @property
     def spec(self) -> EnvSpec:
@@ -93,6 +92,51 @@ class CompiledEnv(VecEnv):
         """The batch's."""
         return self.env.num_envs
 
+    @property
+    def restorable(self) -> bool:
+        """The batch's."""
+        return self.env.restorable
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """Start an episode in every environment."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        """Step every environment."""
+        return self.env.step(state, action)
+
+    def render(self, state: Any, caption: str) -> np.ndarray:
+        """The first environment."""
+        return self.env.render(state, caption)
+
+    def failure_counts(self) -> Mapping[str, int]:
+        """The batch's."""
+        return self.env.failure_counts()
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.env.close()
+
+
+@dataclass(frozen=True)
+class NamedVecEnv(WrappedVecEnv):
+    """A jittable batch with another name."""
+
+    name: str
+    jittable = True
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The batch's, with the name replaced."""
+        return replace(self.env.spec, name=self.name)
+
+
+@dataclass(frozen=True)
+class CompiledEnv(WrappedVecEnv):
+    """A jittable batch with compiled `reset` and `step`, for loops outside a compiled program."""
+
+    jittable = True
+
     def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
         """Start an episode in every environment."""
         return self._compiled_reset(key)
@@ -100,10 +144,6 @@ class CompiledEnv(VecEnv):
     def step(self, state: Any, action: Any) -> tuple[Any, TimeStep]:
         """Step every environment."""
         return self._compiled_step(state, action)
-
-    def render(self, state: Any, caption: str) -> np.ndarray:
-        """The first environment."""
-        return self.env.render(state, caption)
 
     @cached_property
     def _compiled_reset(self) -> Any:
@@ -115,21 +155,10 @@ class CompiledEnv(VecEnv):
 
 
 @dataclass(frozen=True)
-class SeedBatchedEnv(VecEnv):
+class SeedBatchedEnv(WrappedVecEnv):
     """A host batch of `s·e` environments as `s` seeds of `e` environments: arrays `(s, e, ...)`."""
 
-    env: VecEnv
     num_seeds: int
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The environment's."""
-        return self.env.spec
-
-    @property
-    def restorable(self) -> bool:
-        """The environment's."""
-        return self.env.restorable
 
     @property
     def num_envs(self) -> int:
@@ -156,14 +185,6 @@ class SeedBatchedEnv(VecEnv):
         state, steps = self.env.rollout(state, flat, act_together, num_steps)
         return state, TimeStep._make(self._apart(x, 1) for x in steps)
 
-    def failure_counts(self) -> Mapping[str, int]:
-        """The environment's."""
-        return self.env.failure_counts()
-
-    def close(self) -> None:
-        """Close the environments."""
-        self.env.close()
-
     def _by_seed(self, state: Any, step: TimeStep) -> tuple[Any, TimeStep]:
         # Without a tree map: this happens at every step.
         return state, TimeStep._make(map(self._apart, step))
@@ -179,24 +200,30 @@ class SeedBatchedEnv(VecEnv):
 def require_interface(env: VecEnv) -> None:
     """Raise `WrongShapeError` unless a JAX environment has the specified shapes and types.
 
-    Its functions are traced for one environment, not compiled. What a host environment returns is
-    checked when it is stepped for the first time.
+    Its functions are traced, not compiled; those of a `VmapEnv` for one environment, without
+    `vmap`, which takes half the time of a batch. What a host environment returns is checked when it
+    is stepped for the first time.
     """
-    if not isinstance(env, VmapEnv):
+    if not env.jittable:
         return
-    for method, timestep in zip(("reset", "step"), _traced_timesteps(env.env), strict=True):
-        require_shapes(env.spec, 1, timestep, method)
+    if type(env) is VmapEnv:
+        count, batch = 1, VmapEnv(env.env, 1)
+        first, second = _traced_timesteps(env.spec, (), batch._reset, batch._step)
+        add_axis = partial(jax.tree.map, lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype))
+        first, second = add_axis(first), add_axis(second)
+    else:
+        count = env.num_envs
+        first, second = _traced_timesteps(env.spec, (count,), env.reset, env.step)
+    for method, timestep in (("reset", first), ("step", second)):
+        require_shapes(env.spec, count, timestep, method)
 
 
-def _traced_timesteps(env: Env) -> tuple[TimeStep, TimeStep]:
-    """Shapes and types of the time steps of a batch of one, after `reset` and after `step`.
-
-    One environment without `vmap` is traced: half the time of a batch.
-    """
-    batch, actions = VmapEnv(env, 1), env.spec.actions
-    kind = jnp.zeros(0, int if actions.integers else float).dtype
-    action = jax.ShapeDtypeStruct((env.spec.num_agents, actions.action_size), kind)
-    state, first = jax.eval_shape(batch._reset, jax.random.key(0))
-    _, second = jax.eval_shape(batch._step, state, action)
-    add_axis = lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype)  # noqa: E731
-    return jax.tree.map(add_axis, first), jax.tree.map(add_axis, second)
+def _traced_timesteps(
+    spec: EnvSpec, batch: tuple[int, ...], reset: Callable[..., Any], step: Callable[..., Any]
+) -> tuple[TimeStep, TimeStep]:
+    """Shapes and types of the time steps after `reset` and after `step`."""
+    kind = jnp.zeros(0, int if spec.actions.integers else float).dtype
+    action = jax.ShapeDtypeStruct((*batch, spec.num_agents, spec.actions.action_size), kind)
+    state, first = jax.eval_shape(reset, jax.random.key(0))
+    _, second = jax.eval_shape(step, state, action)
+    return first, second

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 from fp3o.networks.backend import on_gpu
 
 MAX_PACKED = 2**15
-"""Numbers that a step passes on and returns at most, if they are packed, so that copies stay small
-beside the kernels that they save. Not tuned."""
+"""Numbers that a step of one seed passes on and returns at most, if they are packed, so that copies
+stay small beside the kernels that they save. Not tuned."""
 
 UNROLL = 4
 """Steps per turn of a packed loop: the arrays between them are not copied."""
@@ -37,34 +37,52 @@ def packed_scan(step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any
 
     Numbers are moved, not changed.
     """
-    shapes = jax.eval_shape(step, carry, jax.tree.map(lambda x: x[0], xs))
-    if not on_gpu() or _size(shapes) > MAX_PACKED:
+    if not on_gpu():
+        return jax.lax.scan(step, carry, xs)
+    start = jax.eval_shape(lambda x: x, carry)
+    new, result = jax.eval_shape(step, carry, jax.tree.map(lambda x: x[0], xs))
+    if not _can_pack(start, new, result):
         return jax.lax.scan(step, carry, xs)
 
     def packed_step(packed: Packed, x: Any) -> tuple[Packed, Packed]:
-        new, y = step(unpack_arrays(packed, carry), x)
+        new, y = step(unpack_arrays(packed, start), x)
         return pack_arrays(new), pack_arrays(y)
 
     last, ys = jax.lax.scan(packed_step, pack_arrays(carry), xs, unroll=UNROLL)
-    return unpack_arrays(last, carry), jax.vmap(partial(unpack_arrays, like=shapes[1]))(ys)
+    return unpack_arrays(last, start), jax.vmap(partial(unpack_arrays, like=result))(ys)
 
 
-def packed_while(condition: Callable[[Any], Array], step: Callable[[Any], Any], start: Any) -> Any:
+def packed_while(condition: Callable[[Any], Array], step: Callable[[Any], Any], carry: Any) -> Any:
     """The same as `lax.while_loop`; on a GPU, what a step passes on is packed if it is small."""
-    if not on_gpu() or _size(start) > MAX_PACKED:
-        return jax.lax.while_loop(condition, step, start)
+    if not on_gpu():
+        return jax.lax.while_loop(condition, step, carry)
+    start = jax.eval_shape(lambda x: x, carry)
+    if not _can_pack(start, jax.eval_shape(step, carry)):
+        return jax.lax.while_loop(condition, step, carry)
     whole = partial(unpack_arrays, like=start)
     last = jax.lax.while_loop(
         lambda packed: condition(whole(packed)),
         lambda packed: pack_arrays(step(whole(packed))),
-        pack_arrays(start),
+        pack_arrays(carry),
     )
     return whole(last)
 
 
+def _can_pack(start: Any, new: Any, result: Any = ()) -> bool:
+    """Whether the arrays are small, and a step passes on what it is given.
+
+    If it does not, JAX's own loops know what to do: promote a number, or say what is wrong.
+    """
+    (leaves, tree), (new_leaves, new_tree) = map(jax.tree.flatten, (start, new))
+    same = tree == new_tree and all(
+        (x.shape, x.dtype) == (y.shape, y.dtype) for x, y in zip(leaves, new_leaves, strict=True)
+    )
+    return same and _size((new, result)) <= MAX_PACKED
+
+
 def pack_arrays(tree: Any) -> Packed:
     """The arrays of a tree, as few as possible."""
-    leaves = jax.tree.leaves(tree)
+    leaves = [jnp.asarray(x) for x in jax.tree.leaves(tree)]
     parts = [_as_float(x).ravel() for x in leaves if _packable(x)]
     numbers = jnp.concatenate([jnp.zeros(0, jnp.float32), *parts])
     return Packed(numbers, [x for x in leaves if not _packable(x)])

@@ -22,7 +22,7 @@ from fp3o.training.packed_scan import packed_scan, packed_while
 from fp3o.types import TimeStep, Trajectory
 
 MAX_NOISE = 2**24
-"""Random numbers that are sampled ahead at most."""
+"""Random numbers that are sampled ahead at most, for each seed."""
 
 
 class RolloutState(NamedTuple):

@@ -65,6 +65,22 @@ def test_large_arrays_are_not_packed(packing: None, monkeypatch: pytest.MonkeyPa
     same(module.packed_scan(step, START, xs), jax.lax.scan(step, START, xs))
 
 
+def test_numbers_that_change_their_type_are_promoted(packing: None) -> None:
+    """What JAX's loops do with a carry of Python's numbers, or with one that does not fit."""
+    halves = lambda carry, x: ({"t": carry["t"] + 0.5 * x}, carry["t"])  # noqa: E731
+    xs = jnp.ones(5)
+    same(module.packed_scan(halves, {"t": 0}, xs), jax.lax.scan(halves, {"t": 0}, xs))
+    count = lambda carry, x: (carry + 1, carry)  # noqa: E731
+    same(module.packed_scan(count, 0, xs), jax.lax.scan(count, 0, xs))
+    once, more = lambda carry: carry + 1, lambda carry: carry < 3
+    same(module.packed_while(more, once, 0), jax.lax.while_loop(more, once, 0))
+    with pytest.raises(TypeError, match="carry"):
+        module.packed_scan(halves, {"t": jnp.int32(0)}, xs)
+    turned = lambda carry, x: (carry.reshape(3, 2), x)  # noqa: E731
+    with pytest.raises(TypeError, match="carry"):
+        module.packed_scan(turned, jnp.zeros((2, 3)), xs)
+
+
 @pytest.mark.parametrize("gru_size", [0, pytest.param(8, marks=pytest.mark.slow)])
 def test_training(gru_size: int, request: pytest.FixtureRequest) -> None:
     """A rollout and an evaluation, with and without packing and noise sampled ahead."""

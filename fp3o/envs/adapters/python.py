@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from fp3o.envs.adapters.variants import VARIANT, read_variant, write_variant
-from fp3o.envs.api import Env, HostEnv, Observation
+from fp3o.envs.api import Env, HostEnv, Observation, VecEnv
+from fp3o.envs.vectorise import NamedVecEnv, VmapEnv
 from fp3o.errors import SettingError
 from fp3o.imports import foreign_code, load, readable_name
 from fp3o.spec import EnvSpec
@@ -64,6 +65,11 @@ class NamedEnv(Env):
     def render(self, state: Any, caption: str) -> np.ndarray:
         """The environment's."""
         return self.env.render(state, caption)
+
+    def vectorise(self, num_envs: int) -> VecEnv:
+        """The environment's own batch, if it has one, with this name."""
+        batch = self.env.vectorise(num_envs)
+        return VmapEnv(self, num_envs) if type(batch) is VmapEnv else NamedVecEnv(batch, self.name)
 
 
 def make_env(path: str, variant: str = VARIANT) -> Env | HostEnv:

@@ -1,8 +1,8 @@
 """Multi-Agent MuJoCo: teams whose agents control different joints of one body.
 
 Bodies and partitions follow the paper's release (profile `paper`) and gymnasium-robotics (profile
-`farama`). Environments run on MuJoCo itself, in batches on native threads, or approximately on MJX
-for accelerators (`backend=mjx`).
+`farama`). Environments run on MuJoCo itself, in batches on native threads, as one kernel that
+computes the same (`backend=fused`), or approximately on MJX (`backend=mjx`).
 
 | module        | contents                                                              |
 |---------------|-----------------------------------------------------------------------|
@@ -17,6 +17,7 @@ for accelerators (`backend=mjx`).
 | `native`      | `NativeVecEnv`: a batch of environments on MuJoCo                     |
 | `simulation`  | the batch of MuJoCo simulations behind it                             |
 | `rollout_log` | recorded steps of a rollout, and time steps from them                 |
+| `fused`       | `FusedEnv`: an environment step as one kernel, for GPUs and CPUs      |
 | `mjx`         | `MjxEnv`: the same tasks in JAX                                       |
 | `env`         | the environment of a task by name                                     |
 | `tasks`       | tasks and presets                                                     |

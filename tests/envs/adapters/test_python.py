@@ -1,5 +1,6 @@
 """Custom environments, by import path and as objects, are used like any other task."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from fp3o.cli.main import main
 from fp3o.cli.train import fold_env_options
 from fp3o.envs.adapters.variants import read_variant, write_variant
 from fp3o.envs.registry import REGISTERED, get_task, register_env
+from fp3o.envs.toys.probe import Probe
+from fp3o.envs.vectorise import NamedVecEnv
+from fp3o.training.program import Program
 
 MODULE = '''
 from dataclasses import dataclass, replace
@@ -141,3 +145,36 @@ def test_an_object_is_trained_as_it_is(tmp_path: Path) -> None:
 def test_objects_that_are_not_tasks() -> None:
     with pytest.raises(ValueError, match="not an environment"):
         fp3o.train(3, **SMALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnBatch(fp3o.VmapEnv):
+    """A batch that is stepped in its own way, which may return rewards of another shape."""
+
+    agents: int = 3
+
+    def step(self, state: Any, action: Any) -> tuple[Any, Any]:
+        state, now = super().step(state, action)
+        return state, now._replace(reward=now.reward[:, : self.agents])
+
+
+@dataclasses.dataclass(frozen=True)
+class WithOwnBatch(Probe):
+    agents: int = 3
+
+    def vectorise(self, num_envs: int) -> fp3o.VecEnv:
+        return OwnBatch(self, num_envs, self.agents)
+
+
+def test_an_environment_has_its_own_batch(tmp_path: Path) -> None:
+    """It is stepped in training, under the name of the task, and checked before."""
+    env = WithOwnBatch("own", (2, 2, 2), (2, 2, 2))
+    task = register_env(env)
+    batch = task.vec_env(None, 4)
+    assert batch.spec.name == task.name == "own/WithOwnBatch"
+    assert isinstance(batch, NamedVecEnv) and isinstance(batch.env, OwnBatch)
+    program = Program(batch, fp3o.Config(num_envs=4, rollout=2, hidden=(4,), minibatches=1))
+    _, metrics = program.iterate(program.init(0))
+    assert metrics["episodes"] == 8
+    with pytest.raises(fp3o.EnvError, match=r"own/WithOwnBatch.*reward after step has shape"):
+        fp3o.train(dataclasses.replace(env, agents=2), steps=8, num_envs=4, out=tmp_path / "run")

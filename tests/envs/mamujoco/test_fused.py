@@ -205,6 +205,38 @@ def test_other_models_are_rejected() -> None:
         model_header(model)
 
 
+ROLLING = """<mujoco>{option}<worldbody><geom type="plane" size="1 1 1" {floor}/>
+    <body {body}><joint name="hinge" {joint}/><geom type="capsule" size="0.1 0.2" {geom}/></body>
+    </worldbody><actuator><motor joint="hinge" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "reason"),
+    [
+        ("option", '<option><flag gravity="disable"/></option>', "flags"),
+        ("option", '<option><flag energy="enable"/></option>', "flags"),
+        ("floor", 'condim="6"', "dimensions"),
+        ("geom", 'condim="1"', None),  # the floor has three, which is more
+        ("geom", 'solref="-1000 -10"', "stiffness"),
+        ("joint", 'range="0 1" solreflimit="-1000 -10"', "stiffness"),
+        ("geom", 'priority="1"', "priorities"),
+        ("geom", 'gap="0.1"', "priorities"),
+        ("geom", 'fluidshape="ellipsoid"', "fluid shapes"),
+        ("joint", 'actuatorfrcrange="-1 1"', "limits of forces"),
+        ("body", 'gravcomp="1"', "gravity"),
+    ],
+)
+def test_other_rules_are_rejected(place: str, text: str, reason: str | None) -> None:
+    places = dict.fromkeys(("option", "floor", "body", "joint", "geom"), "")
+    model_header(mujoco.MjModel.from_xml_string(ROLLING.format(**places)))
+    model = mujoco.MjModel.from_xml_string(ROLLING.format(**{**places, place: text}))
+    if reason is None:
+        model_header(model)
+        return
+    with pytest.raises(fp3o.UserError, match=f"has no .*{reason}"):
+        model_header(model)
+
+
 def test_older_mujoco_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_env.mujoco, "mj_version", lambda: 3_017_000)
     with pytest.raises(fp3o.UserError, match=r"computes what MuJoCo 4 computes.*backend=native"):
@@ -222,10 +254,26 @@ def test_compilers_are_needed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
     with pytest.raises(fp3o.UserError, match=f"cannot be kept in .*{build.CACHE_VARIABLE}"):
         build.register_step(f"{header}\n// elsewhere")
+    monkeypatch.setenv("CXX", "/no/such/g++ -m64")
+    with pytest.raises(fp3o.UserError, match=r"CXX is .*, and no /no/such/g\+\+ was found"):
+        build.register_step(f"{header}\n// another one")
     monkeypatch.setenv("CXX", "")
     monkeypatch.setattr(build.shutil, "which", lambda _: None)
     with pytest.raises(fp3o.UserError, match=r"needs a compiler: none of c\+\+, g\+\+, clang"):
         build.register_step(f"{header}\n// another one")
+
+
+def test_options_of_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", f"{shutil.which('env')} -i g++ '-O1'")
+    assert build._compiler("CXX", "c++") == [shutil.which("env"), "-i", "g++", "-O1"]
+
+
+def test_a_broken_library_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.so").touch()
+    with pytest.raises(
+        fp3o.UserError, match=rf"broken.so cannot be loaded.*{build.CACHE_VARIABLE}"
+    ):
+        build._load(tmp_path / "broken.so")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 from platformdirs import user_cache_dir
@@ -39,7 +41,7 @@ def register_step(header: str) -> str:
     sources = [(SOURCE_FOLDER / name).read_text() for name in SOURCE_FILES]
     name = "fp3o_step_" + _digest(header, *sources)
     for kind, compiler in _compilers().items():
-        library = ctypes.CDLL(str(_library(header, sources, kind, compiler)))
+        library = _load(_library(header, sources, kind, compiler))
         # The library stays loaded as long as the process: JAX keeps the address.
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(library.Step), platform=kind)
     return name
@@ -47,24 +49,28 @@ def register_step(header: str) -> str:
 
 def _compilers() -> dict[str, list[str]]:
     """Command that compiles for each kind of device."""
-    found = {"cpu": [_compiler(os.environ.get("CXX"), "c++", "g++", "clang++"), "-O3"]}
+    found = {"cpu": [*_compiler("CXX", "c++", "g++", "clang++"), "-O3"]}
     devices = jax.devices()
     if devices[0].platform == "gpu":
         version = str(getattr(devices[0], "compute_capability", "")).replace(".", "")
-        nvcc = _compiler(os.environ.get("NVCC"), "nvcc", "/usr/local/cuda/bin/nvcc")
+        nvcc = _compiler("NVCC", "nvcc", "/usr/local/cuda/bin/nvcc")
         target = f"-arch=sm_{version}" if version else "-arch=native"
         # The last option passes on the next one, -fPIC, to the host's compiler.
-        found["CUDA"] = [nvcc, "-x", "cu", "-O3", target, "-Xcompiler"]
+        found["CUDA"] = [*nvcc, "-x", "cu", "-O3", target, "-Xcompiler"]
     return found
 
 
-def _compiler(*names: str | None) -> str:
-    for name in names:
-        if name and (path := shutil.which(name)):
-            return path
+def _compiler(variable: str, *names: str) -> list[str]:
+    """The command that an environment variable names, or else the first of some that exists."""
+    chosen = shlex.split(os.environ.get(variable, ""))
+    for name, *options in [chosen] if chosen else [[name] for name in names]:
+        if path := shutil.which(name):
+            return [path, *options]
+    if chosen:
+        raise UserError(f"{variable} is {shlex.join(chosen)!r}, and no {chosen[0]} was found")
     raise UserError(
-        f"backend=fused needs a compiler: none of {', '.join(filter(None, names))} was found. "
-        "Install one (nvcc is part of the CUDA toolkit), or use backend=native"
+        f"backend=fused needs a compiler: none of {', '.join(names)} was found. Install one (nvcc "
+        f"is part of the CUDA toolkit), name another with {variable}, or use backend=native"
     )
 
 
@@ -92,6 +98,16 @@ def _library(header: str, sources: Sequence[str], kind: str, compiler: Sequence[
             )
         os.replace(place / "physics.so", path)  # at once, for processes that start together
     return path
+
+
+def _load(path: Path) -> Any:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:  # written by another system, or where nothing may be executed
+        raise UserError(
+            f"the compiled simulation {path} cannot be loaded: {error}. Remove it, or name another "
+            f"directory with {CACHE_VARIABLE}"
+        ) from error
 
 
 @contextmanager

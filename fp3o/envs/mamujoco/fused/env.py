@@ -1,4 +1,4 @@
-"""`FusedEnv`: a task whose steps are one kernel, for GPUs; the same physics as MuJoCo's."""
+"""`FusedEnv`: a task whose steps are one kernel; the same physics as MuJoCo's."""
 
 # MuJoCo has no type stubs.
 # pyright: reportAttributeAccessIssue=false

@@ -31,7 +31,7 @@ FUNC double uniform(unsigned long long stream, double episode, int index) {
 FUNC double start_noise(unsigned long long stream, double episode, int index, bool normal) {
   const double u = uniform(stream, episode, 2 * index);
   if (!normal) return START_NOISE * (2 * u - 1);
-  return START_NOISE * sqrt(-2 * log(u)) * cospi(2 * uniform(stream, episode, 2 * index + 1));
+  return START_NOISE * sqrt(-2 * log(u)) * cos_pi(2 * uniform(stream, episode, 2 * index + 1));
 }
 
 FUNC void start_episode(Scratch& s, unsigned long long stream, double episode) {

@@ -31,6 +31,7 @@ FUNC double reciprocal(double x) {
   for (int i = 0; i < 2; i++) y += y * fma(-x, y, 1.0);
   return y;
 }
+FUNC double cos_pi(double x) { return cospi(x); }
 // How many earlier lanes have `x`.
 FUNC int count_before(bool x) { return __popc(__ballot_sync(0xffffffffu, x) & ((1u << lane()) - 1)); }
 FUNC int count_all(bool x) { return __popc(__ballot_sync(0xffffffffu, x)); }
@@ -46,7 +47,7 @@ FUNC void sync() {}
 FUNC void join() {}
 #define TOGETHER(a, b, c) (a, b, c)
 FUNC bool any_lane(bool x) { return x; }
-FUNC double cospi(double x) { return cos(3.14159265358979323846 * x); }
+FUNC double cos_pi(double x) { return cos(3.14159265358979323846 * x); }
 FUNC double sum_lanes(double x) { return x; }
 FUNC int count_before(bool) { return 0; }
 FUNC int count_all(bool x) { return x; }

@@ -8,11 +8,12 @@ from typing import Any
 
 import mujoco
 
-from fp3o.envs.mamujoco.fused.floor import can_collide, floor_geom, touching_geoms
+from fp3o.envs.mamujoco.fused.floor import can_collide, floor_geom, floor_spheres, touching_geoms
 from fp3o.errors import SettingError
 
 MOST_BITS = 32
-"""Bodies and degrees of freedom are bits of a mask, and rows of matrices lanes of a warp."""
+"""Bodies and degrees of freedom are bits of a mask; rows of matrices and points that can touch the
+floor are lanes of a warp."""
 
 
 def require_supported(model: mujoco.MjModel) -> None:
@@ -30,6 +31,10 @@ def _unsupported(model: mujoco.MjModel) -> Sequence[tuple[str, Any]]:
         (a, b) for a in range(model.ngeom) for b in range(a)
         if floor not in (a, b) and can_collide(model, a, b)
     ]  # fmt: skip
+    # A contact has the larger dimension, and only positive time constants are mixed.
+    dimensions = {max(model.geom_condim[[g, floor]]) for g in touching}
+    stiff = model.geom_solref[:, 0].min(initial=1) <= 0 or model.jnt_solref.min(initial=1) <= 0
+    unusual = model.geom_priority, model.geom_gap, model.geom_fluid, model.jnt_actfrclimited
     joints = model.actuator_trnid[:, 0]
     motors = (
         (model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT).all()
@@ -48,11 +53,17 @@ def _unsupported(model: mujoco.MjModel) -> Sequence[tuple[str, Any]]:
         ("collisions between bodies", pairs or model.npair),
         ("collisions of shapes other than spheres and capsules",
          any(model.geom_type[g] not in shapes for g in touching)),
-        ("contacts of other dimensions than 3", any(model.geom_condim[g] != 3 for g in touching)),
+        ("contacts of other dimensions than 3", dimensions - {3}),
+        ("stiffness in place of time constants", stiff),
+        ("priorities, gaps or fluid shapes of geoms, or limits of forces at joints",
+         any(values.any() for values in unusual)),
+        ("gravity that is compensated", model.body_gravcomp.any()),
+        ("flags", model.opt.disableflags or model.opt.enableflags),
         ("elliptic friction cones", model.opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL),
         ("ratio of impedances", model.opt.impratio != 1),
         ("actuators but motors of joints with limited controls", not motors),
         ("integrators but Euler's and Runge-Kutta's", model.opt.integrator not in (0, 1)),
         ("wind", model.opt.wind.any()),
-        (f"bodies of more than {MOST_BITS} parts", max(model.nbody, model.nv) > MOST_BITS),
+        (f"bodies of more than {MOST_BITS} parts or points that can touch the floor",
+         max(model.nbody, model.nv, len(floor_spheres(model))) > MOST_BITS),
     ]  # fmt: skip
