@@ -156,13 +156,15 @@ def test_runs_of_other_settings_are_not_packed_together(tmp_path: Path) -> None:
 
 
 def test_runs_on_equal_simulators_are_packed_together(tmp_path: Path) -> None:
-    task = {"task": "mamujoco/Walker2d-2x3"}
-    one = make(tmp_path / "one", RETURNS[:2], **task, variant="paper")
-    other = make(tmp_path / "other", RETURNS[2:], **task, variant="paper:backend=fused", seed=2)
+    def walker(returns: Any, seed: int, variant: str) -> Path:
+        path = tmp_path / variant.rpartition("=")[2]
+        return make(path, returns, task="mamujoco/Walker2d-2x3", seed=seed, variant=variant)
+
+    one = walker(RETURNS[:2], 0, "paper")
+    other = walker(RETURNS[2:], 2, "paper:backend=fused")
     assert len(pack_run([one, other])["results"]["last"]) == 5
-    approximate = make(tmp_path / "mjx", RETURNS[2:], **task, variant="paper:backend=mjx", seed=2)
     with pytest.raises(RunDataError, match="differ in variant"):
-        pack_run([one, approximate])
+        pack_run([one, walker(RETURNS[2:], 2, "paper:backend=mjx")])
 
 
 def test_runs_of_equal_seeds_are_not_packed_together(tmp_path: Path) -> None:
