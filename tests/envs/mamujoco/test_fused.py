@@ -222,7 +222,7 @@ ROLLING = """<mujoco>{option}<worldbody><geom type="plane" size="1 1 1" {floor}/
         ("geom", 'priority="1"', "priorities"),
         ("geom", 'gap="0.1"', "priorities"),
         ("geom", 'fluidshape="ellipsoid"', "fluid shapes"),
-        ("joint", 'actuatorfrcrange="-1 1"', "limits of forces"),
+        ("joint", 'actuatorfrcrange="-1 1"', "limits of forces at joints"),
         ("body", 'gravcomp="1"', "gravity"),
     ],
 )
