@@ -62,6 +62,11 @@ def score_text(interval: Interval, unit: str = "") -> str:
     return f"{number_text(interval.centre, half)} ± {number_text(half, half)}{unit}"
 
 
+def with_sign(text: str) -> str:
+    """A difference with its sign."""
+    return text if text.startswith(("-", DASH)) else f"+{text}"
+
+
 def interval_text(interval: Interval) -> str:
     """`-5.21 [-5.52, -4.90]`; without an interval the number alone."""
     if not interval.known:

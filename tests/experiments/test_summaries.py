@@ -205,7 +205,7 @@ def test_the_finding_has_the_claim_in_short() -> None:
     assert f"; {FP3O_HALF} against MAPPO: {higher} +1.00 ± " in key_result.control
     assert key_result.verdict == (
         "The paper's claim holds in 1 cell that counts. At equal gradient steps “FP3O” is higher "
-        "in 0 of 1 cell and lower in 1."
+        "in 0 of 1 cell and lower in 1 (Holm: 0 and 1)."
     )
     assert score_summary()(results).key_result is None
     words = score_summary(*FP3O_AGAINST_MAPPO, published="a figure")(results).key_result

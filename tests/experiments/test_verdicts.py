@@ -10,7 +10,9 @@ from finished_cells import result, with_results
 from fp3o.experiments.framework.cell_differences import Comparison, compare_cells
 from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.paper_results import PaperScore
+from fp3o.experiments.framework.ranks import MEAN, MEDIAN_OF_32, Rank, count_highest
 from fp3o.experiments.framework.verdicts import METHOD, claim_verdict, compare_variants
+from fp3o.experiments.paper.convergence import _claim_verdict as convergence_verdict
 
 CLAIM = Comparison("FP3O", "MAPPO")
 
@@ -118,23 +120,42 @@ def test_only_cells_with_published_numbers_decide() -> None:
     assert "higher than “MAPPO” in 1 of 2 cells, lower in 1" in lines[0]
     assert lines[1] == "The paper's claim holds in 1 cell that counts."
     mixed = [*unfinished(cells(1.0)), *cells(1.0, first="b")]
-    for comparison in (CLAIM, EQUAL):
-        assert verdict(mixed, comparison, paper) == (
-            "The paper's claim is not tested: none of its cells counts."
+    for comparison, others in (
+        (CLAIM, "“FP3O” is higher in 1 of 1 cell and lower in 0 (Holm: 1 and 0)"),
+        (EQUAL, "a difference in 1 of 1 cell: b full +1.00 ± 0.25 (p = 0.0033)"),
+    ):
+        text = verdict(mixed, comparison, paper)
+        assert text.startswith(
+            "The paper's claim is not tested: none of its cells counts. In other"
         )
+        assert others in text
+
+
+def test_a_claim_about_some_tasks() -> None:
+    """Others do not refute it, whether or not those of the claim were run."""
+    results = cells(1.0, -9.0)
+    claim = CLAIM._replace(tasks=("toy/a",))
+    assert verdict(results, claim) == "The paper's claim holds in 1 cell that counts."
+    assert verdict(results, CLAIM._replace(tasks=("toy/c",))) == (
+        "The paper's claim is not tested: none of its cells counts. In other cells “FP3O” is "
+        "higher in 1 of 2 cells and lower in 1 (Holm: 1 and 1)."
+    )
+    assert "None" not in verdict(unfinished(results), claim)
 
 
 def test_a_claim_of_equality() -> None:
     """What is not found may be smaller than what these seeds would find."""
     assert verdict(cells(0.0, 0.05), EQUAL) == (
-        "No difference is found, as the paper claims; one smaller than the smallest detectable "
+        "As the paper claims, no difference in 2 cells; one smaller than the smallest detectable "
         "(0.31) may exist."
     )
     assert verdict(cells(0.0, 3.0, -9.0), EQUAL) == (
-        "The paper's claim of no difference is refuted here, in 2 cells."
+        "The paper's claim of no difference is refuted here: a difference in 2 of 3 cells: b full "
+        "+3.00 ± 0.25 (p = 0.00074), c full -9.00 ± 0.25 (p = 0.00012)."
     )
     assert verdict(cells(1.0, 0.0, spread=BARELY), EQUAL) == (
-        "The paper's claim of no difference is neither confirmed nor refuted here."
+        "The paper's claim of no difference is neither confirmed nor refuted here: a difference in "
+        "1 of 2 cells: a full +1.00 ± 0.83 (p = 0.07)."
     )
 
 
@@ -231,3 +252,35 @@ def test_other_numbers_of_gradient_steps_are_a_condition(steps: int, words: str)
         assert verdict(worse).endswith(f"lower in 1 of 1 cell that counts{words}.")
     several = [*cells(1.0, actor_steps=8), *cells(1.0, first="b", actor_steps=12)]
     assert "at 2 to 3 times the gradient steps" in verdict(several)
+
+
+@pytest.mark.parametrize(
+    ("rank", "scores", "words"),
+    [
+        (MEAN, (3.0, 2.0, 1.0), "highest mean, alone or tied, in 1 of 1 cell with HAPPO, MAPPO"),
+        (MEAN, (3.0, 3.1, 1.0), "highest mean, alone or tied, in 0 of 1 cell"),
+        (MEDIAN_OF_32, (98.6, 99.9, 1.0), "32 battles, alone or tied, in 1 of 1 cell"),
+        (MEDIAN_OF_32, (95.0, 99.0, 1.0), "32 battles, alone or tied, in 0 of 1 cell"),
+    ],
+)
+def test_the_highest_of_several_algorithms(rank: Rank, scores: Sequence[float], words: str) -> None:
+    names = "FP3O", "MAPPO", "HAPPO"
+    paper = {("toy/a", "full", name): PaperScore(9.0, 1.0) for name in names}
+    results = [result(name, x + NOISE, "toy/a") for name, x in zip(names, scores, strict=True)]
+    (line,) = count_highest(paper, rank)(results)
+    assert words in line and line.endswith("(published: 1 of 1).")
+    (line,) = count_highest(paper, rank)(results[:2])
+    assert "is not tested: no cell has all of FP3O, HAPPO, MAPPO" in line
+
+
+@pytest.mark.parametrize(
+    ("stuck", "words"),
+    [
+        ((0, 0, 0), "their failures are not reproduced"),
+        ((1, 2, 2), "refuted"),
+        ((0, 1, 2), "holds here"),
+        ((0, 0, 2), "holds in part here"),
+    ],
+)
+def test_the_claim_about_single_seeds(stuck: Sequence[int], words: str) -> None:
+    assert words in convergence_verdict(*stuck)

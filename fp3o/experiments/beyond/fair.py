@@ -56,15 +56,20 @@ def _cells(scale: Scale) -> Iterator[Cell]:
 
 
 def _heads(task: str, scale: Scale) -> dict[str, dict[str, object]]:
-    """The authors' code multiplies the learning rate of separate heads by the number of agents."""
-    agents = cell_config(task, "partial", scale, "fp3o").task_info.spec().num_agents
+    """The authors' code multiplies the learning rate of separate heads by the number of agents.
+
+    The rate that is not the task's: with its own it is FP3O or MAPPO.
+    """
+    config = cell_config(task, "partial", scale, "fp3o")
+    rates = {"1": 1.0, "N": float(config.task_info.spec(config.variant).num_agents)}
     return {
         f"{algorithm_title(name)}, heads at rate {label}": {
             "algorithm": name,
             "head_lr_factor": rate,
         }
         for name in ("fp3o", "mappo")
-        for label, rate in (("1", 1.0), ("N", float(agents)))
+        for label, rate in rates.items()
+        if rate != config.learner.head_lr_factor
     }
 
 

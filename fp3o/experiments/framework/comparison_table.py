@@ -8,7 +8,14 @@ from fp3o.experiments.framework.cell_differences import CellDifference, area_dif
 from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.score_table import gradient_steps
 from fp3o.reports.experiment_report import ResultTable
-from fp3o.reports.phrasing import DASH, count_text, interval_text, number_text, score_text
+from fp3o.reports.phrasing import (
+    DASH,
+    count_text,
+    interval_text,
+    number_text,
+    score_text,
+    with_sign,
+)
 from fp3o.reports.stats.comparisons import paired_improvement, steps_to
 from fp3o.reports.stats.intervals import mean_interval
 
@@ -23,8 +30,9 @@ DIFFERENCES_CAPTION = (
     "by Holm's method for the cells of the comparison that count. Detectable: the smallest "
     "difference that so many seeds find with a probability of 80 %. Probability of improvement: "
     "that a seed of the first beats a seed of the second, with a bootstrap interval that draws "
-    "both scores of a seed. Steps to 90 %: to the first evaluation at 90 % of the way from the "
-    "untrained policies to the lower of the two final means; negative where the first is faster. "
+    "both scores of a seed. Steps to 90 %: to 90 % of the way from the untrained policies to the "
+    "lower of the two final means, interpolated between evaluations; negative where the first is "
+    "faster. "
     "Gradient steps: of the first / of the second, per seed."
 )
 
@@ -66,11 +74,6 @@ def _row(item: CellDifference) -> list[str]:
         cell.task, cell.sharing, f"{cell.variant} - {item.theirs.cell.variant}", cell.detail,
         *values, DASH if same else with_sign(_steps_text(item)), steps, item.text,
     ]  # fmt: skip
-
-
-def with_sign(text: str) -> str:
-    """A difference with its sign."""
-    return text if text.startswith(("-", DASH)) else f"+{text}"
 
 
 def _p_text(value: float) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.score_table import planned_steps
-from fp3o.experiments.framework.unlearned import TaskAndSharing, unlearned_cells
+from fp3o.experiments.framework.unlearned import TaskAndSharing, has_learned, unlearned_cells
 from fp3o.reports.stats.intervals import Interval
 
 CEILING = 99.0
@@ -39,8 +39,10 @@ def aggregate_exclusions(results: CellResults) -> dict[TaskAndSharing, Exclusion
 
 
 def exclusion(ours: CellResult, theirs: CellResult, difference: Interval) -> Exclusion:
-    """Why a comparison of two cells does not count, apart from what the task's others say."""
+    """Why a comparison of two cells does not count, apart from what others say."""
     assert ours.run and theirs.run
+    if not (has_learned(ours) or has_learned(theirs)):
+        return "not learned"
     if not (finished(ours) and finished(theirs)) or ours.run.step != theirs.run.step:
         return "below the planned steps"
     if identical(ours, theirs):

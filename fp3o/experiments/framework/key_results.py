@@ -8,19 +8,19 @@ from fp3o.experiments.framework.cell_differences import (
     compare_cells,
     count_signs,
 )
-from fp3o.experiments.framework.comparison_table import with_sign
 from fp3o.experiments.framework.grid import CellResults
 from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.power import (
     cells_text,
     detectable,
+    difference_text,
+    holm_text,
     published_differences,
     range_text,
     sizes_text,
 )
-from fp3o.experiments.framework.verdicts import METHOD, compare_variants
+from fp3o.experiments.framework.verdicts import METHOD, compare_variants, steps_differ
 from fp3o.reports.experiment_report import KeyResult
-from fp3o.reports.phrasing import score_text
 
 FEW_CELLS = 6
 """The most cells whose differences are named one by one."""
@@ -31,34 +31,39 @@ def key_result(
     comparisons: Sequence[Comparison],
     paper: PaperScores | None,
     published: str,
+    more: Sequence[str] = (),
 ) -> KeyResult:
-    """The claim's comparison and its controls in short."""
+    """The claim's comparison and its controls in short; `more` sentences belong to the verdict."""
     claim, *others = comparisons
     differences = compare_cells(results, claim, paper)
     lines = compare_variants(results, claim, paper)
     verdict = lines[-1].replace(METHOD, "")
     counted = [item for item in differences if item.counts]
     if not claim.expected and not all(item.too_small for item in counted):
-        verdict = f"{_short_counts(differences, claim)}."
+        verdict = f"{_short_counts(differences, claim)}." if counted else ""
     controls = [_short_counts(compare_cells(results, x), x) for x in others if not x.expected]
-    if claim.theirs == "MAPPO" and others:
+    if claim.expected and others:
         verdict += _at_equal_steps(compare_cells(results, others[0]), others[0])
+    sentences = [verdict, *more] if claim.expected else [*more, verdict]
     return KeyResult(
         published or _published_text(claim, paper or {}),
         _short_counts(differences, claim),
         "; ".join(filter(None, controls)),
-        verdict,
+        " ".join(filter(None, sentences)),
     )
 
 
 def _at_equal_steps(differences: Sequence[CellDifference], comparison: Comparison) -> str:
     """The sentence that qualifies a verdict by its control."""
     counts = count_signs(differences)
+    if steps_differ([item for item in differences if item.counts]):
+        return ""
     if not counts.cells:
         return " At equal gradient steps no cell counts."
+    corrected = f" ({holm_text(counts)})" if counts.better + counts.worse else ""
     return (
         f" At equal gradient steps “{comparison.ours}” is higher in {counts.better} of "
-        f"{cells_text(counts.cells)} and lower in {counts.worse}."
+        f"{cells_text(counts.cells)} and lower in {counts.worse}{corrected}."
     )
 
 
@@ -70,20 +75,12 @@ def _short_counts(differences: Sequence[CellDifference], comparison: Comparison)
     counts = count_signs(differences)
     text = (
         f"{comparison.ours} against {comparison.theirs}: higher in {counts.better} of "
-        f"{cells_text(counts.cells)}, lower in {counts.worse} (Holm: {counts.corrected_better} and "
-        f"{counts.corrected_worse})"
+        f"{cells_text(counts.cells)}, lower in {counts.worse} ({holm_text(counts)})"
     )
     if len(counted) <= FEW_CELLS:
-        text += f": {', '.join(map(_difference_text, counted))}"
+        text += f": {', '.join(map(difference_text, counted))}"
     open_cells = [item for item in counted if item.sign == 0]
     return f"{text}; detectable {sizes_text(open_cells, detectable)}" if open_cells else text
-
-
-def _difference_text(item: CellDifference) -> str:
-    """A difference with its cell."""
-    cell, text = item.ours.cell, score_text(item.difference, item.ours.measure.unit)
-    detail = f" {cell.detail}" if cell.detail else ""
-    return f"{cell.task.split('/')[-1]} {cell.sharing}{detail} {with_sign(text)}"
 
 
 def _published_text(comparison: Comparison, paper: PaperScores) -> str:

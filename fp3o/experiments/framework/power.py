@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from fp3o.experiments.framework.cell_differences import CellDifference, Comparison
+from fp3o.experiments.framework.cell_differences import CellDifference, Comparison, SignCounts
 from fp3o.experiments.framework.paper_results import PaperScores
-from fp3o.reports.phrasing import number_text
+from fp3o.reports.phrasing import number_text, score_text, with_sign
 
 
 def power_text(counted: Sequence[CellDifference]) -> str:
@@ -59,6 +59,18 @@ def published_differences(comparison: Comparison, paper: PaperScores) -> list[fl
         for (task, sharing, variant), score in paper.items()
         if variant == comparison.ours and (task, sharing, comparison.theirs) in paper
     ]
+
+
+def holm_text(counts: SignCounts) -> str:
+    """Higher and lower cells after Holm's correction."""
+    return f"Holm: {counts.corrected_better} and {counts.corrected_worse}"
+
+
+def difference_text(item: CellDifference) -> str:
+    """A difference with its cell."""
+    cell, text = item.ours.cell, score_text(item.difference, item.ours.measure.unit)
+    detail = f" {cell.detail}" if cell.detail else ""
+    return f"{cell.task.split('/')[-1]} {cell.sharing}{detail} {with_sign(text)}"
 
 
 def cells_text(count: int) -> str:

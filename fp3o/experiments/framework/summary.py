@@ -56,16 +56,16 @@ def score_summary(
         if not trained:
             return NOTHING_FINISHED
         judged = judge_by_kills(trained)
-        lines = [*_verdict(judged, comparisons, paper), *(verdict(trained) if verdict else [])]
+        more = verdict(trained) if verdict else ()
+        lines = [*_verdict(judged, comparisons, paper), *more]
         groups = [compare_cells(judged, pair, paper) for pair in comparisons]
         reference = base or (comparisons[0].theirs if comparisons else "")
         aggregates, profiles = aggregate_results(trained, reference)
         tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
-        figures = [*difference_dots(groups), score_dots(trained, paper or {})]
-        figures += [*profiles, *curve_figures(judged)]
+        dots = [*difference_dots(groups), score_dots(trained, paper or {}), *profiles]
         remarks = [*run_caveats(trained), *unlearned_notes(judged), *_aggregate_notes(judged)]
-        short = key_result(judged, comparisons, paper, published) if comparisons else None
-        return Summary(lines, tables, figures, [*remarks, *notes], short)
+        short = key_result(judged, comparisons, paper, published, more) if comparisons else None
+        return Summary(lines, tables, [*dots, *curve_figures(judged)], [*remarks, *notes], short)
 
     return summarise
 

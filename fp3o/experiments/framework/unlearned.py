@@ -27,15 +27,19 @@ def unlearned_cells(results: CellResults) -> dict[TaskAndSharing, str]:
     """Tasks and sharings in which no variant exceeds the uninformed baseline, and its score."""
     floors = {}
     for key in dict.fromkeys(map(_key, results)):
-        group = _group(results, key)
-        floor, measure = _floor(group), group[0].measure
-        means = [float(np.mean(item.seeds)) for item in group if item.seeds.size]
-        if not floor or not means:
-            continue
-        error = np.nan_to_num(measure.standard_error(floor, int(floor.get("episodes") or 0)))
-        if max(means) <= measure.value(floor) + 2 * error:
-            floors[key] = _baseline_text(floor, measure)
+        group = [item for item in _group(results, key) if item.seeds.size]
+        if group and not any(map(has_learned, group)):
+            floors[key] = _baseline_text(_floor(group), group[0].measure)
     return floors
+
+
+def has_learned(item: CellResult) -> bool:
+    """Whether a cell exceeds the uninformed baseline, if it has one and was evaluated."""
+    floor, measure = _floor([item]), item.measure
+    if not floor or not item.seeds.size:
+        return True
+    error = np.nan_to_num(measure.standard_error(floor, int(floor.get("episodes") or 0)))
+    return float(np.mean(item.seeds)) > float(measure.value(floor) + 2 * error)
 
 
 def unlearned_notes(results: CellResults) -> list[str]:

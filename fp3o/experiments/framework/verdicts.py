@@ -15,7 +15,9 @@ from fp3o.experiments.framework.paper_results import PaperScores
 from fp3o.experiments.framework.power import (
     cells_text,
     detectable,
+    difference_text,
     half_width,
+    holm_text,
     power_text,
     published,
     published_differences,
@@ -56,10 +58,15 @@ def claim_verdict(
     It is a claim about all cells: one of the opposite, after Holm's correction, refutes it.
     """
     own = [item for item in differences if item.published is not None]
-    differences = own or differences
-    counted = [item for item in differences if item.counts]
+    if comparison.tasks:
+        own = [item for item in differences if item.ours.cell.task in comparison.tasks]
+    elif not own:
+        own = [*differences]
+    counted = [item for item in own if item.counts]
     if not counted:
-        return "The paper's claim is not tested: none of its cells counts."
+        others = _other_cells(differences, comparison)
+        return f"The paper's claim is not tested: none of its cells counts.{others}"
+    differences = own
     if comparison.expected == "equal":
         return _claim_of_equality(differences)
     counts, at = count_signs(differences), _steps_condition(comparison, counted)
@@ -82,17 +89,41 @@ def claim_verdict(
     return f"The paper's claim is neither confirmed nor refuted by the {cells}{at}."
 
 
+def _other_cells(differences: Sequence[CellDifference], comparison: Comparison) -> str:
+    """What the cells say that count and are not the paper's."""
+    counted = [item for item in differences if item.counts]
+    if not counted:
+        return ""
+    if comparison.expected == "equal":
+        return f" In other cells: {_found_differences(counted)}."
+    counts = count_signs(counted)
+    return (
+        f" In other cells “{comparison.ours}” is higher in {counts.better} of "
+        f"{cells_text(counts.cells)} and lower in {counts.worse} ({holm_text(counts)})"
+        f"{_steps_condition(comparison, counted)}."
+    )
+
+
 def _claim_of_equality(differences: Sequence[CellDifference]) -> str:
     """Whether a claim of no difference holds, and how large a hidden difference could be."""
-    counts = count_signs(differences)
-    if different := counts.corrected_better + counts.corrected_worse:
-        return f"The paper's claim of no difference is refuted here, in {cells_text(different)}."
+    counts, found = count_signs(differences), _found_differences(differences)
+    if counts.corrected_better + counts.corrected_worse:
+        return f"The paper's claim of no difference is refuted here: {found}."
     if counts.better or counts.worse:
-        return "The paper's claim of no difference is neither confirmed nor refuted here."
-    sizes = sizes_text([item for item in differences if item.counts], detectable)
+        return f"The paper's claim of no difference is neither confirmed nor refuted here: {found}."
+    return f"As the paper claims, {found}."
+
+
+def _found_differences(differences: Sequence[CellDifference]) -> str:
+    """The cells with a difference, or how large a hidden one could be."""
+    counted = [item for item in differences if item.counts]
+    if found := [item for item in counted if item.sign]:
+        texts = [f"{difference_text(item)} (p = {item.corrected:.2g})" for item in found]
+        return f"a difference in {len(found)} of {cells_text(len(counted))}: {', '.join(texts)}"
+    sizes = sizes_text(counted, detectable)
     return (
-        "No difference is found, as the paper claims; one smaller than the smallest detectable "
-        f"({sizes}) may exist."
+        f"no difference in {cells_text(len(counted))}; one smaller than the smallest detectable "
+        f"({sizes}) may exist"
     )
 
 
@@ -138,13 +169,21 @@ def _counts_text(differences: Sequence[CellDifference], comparison: Comparison) 
 
 def _steps_condition(comparison: Comparison, counted: Sequence[CellDifference]) -> str:
     """The ratio of gradient steps, where the two variants take different numbers of them."""
-    pairs = [(gradient_steps(item.ours), gradient_steps(item.theirs)) for item in counted]
-    ratios = [one / other for one, other in pairs if one and other]
-    if not ratios or all(0.95 < ratio < 1.05 for ratio in ratios):
+    if not steps_differ(counted):
         return ""
-    times = range_text(ratios)
+    times = range_text(_step_ratios(counted))
     times = "twice" if times == "2" else f"{times} times"
     return f", at {times} the gradient steps of “{comparison.theirs}”"
+
+
+def steps_differ(counted: Sequence[CellDifference]) -> bool:
+    """Whether the two variants take different numbers of gradient steps."""
+    return any(not 0.95 < ratio < 1.05 for ratio in _step_ratios(counted))
+
+
+def _step_ratios(counted: Sequence[CellDifference]) -> list[float]:
+    pairs = [(gradient_steps(item.ours), gradient_steps(item.theirs)) for item in counted]
+    return [one / other for one, other in pairs if one and other]
 
 
 def _excluded_text(differences: Sequence[CellDifference]) -> str:
@@ -160,10 +199,9 @@ def _areas_text(results: CellResults, comparison: Comparison) -> str:
     counts = count_signs(compare_areas(battles, comparison))
     if not counts.cells:
         return ""
-    corrected = f"(Holm: {counts.corrected_better} and {counts.corrected_worse})"
     return (
         f" By the area under the curve it is higher in {counts.better} of "
-        f"{cells_text(counts.cells)} and lower in {counts.worse} {corrected}."
+        f"{cells_text(counts.cells)} and lower in {counts.worse} ({holm_text(counts)})."
     )
 
 

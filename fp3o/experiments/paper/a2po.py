@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(
     claim="With full sharing on 3s5z, the median win rate of FP3O is above that of A2PO.",
     cells=_cells,
     summarise=score_summary(
-        Comparison("FP3O", "A2PO"),
+        Comparison("FP3O", "A2PO", tasks=_TASKS["paper"]),
         Comparison("FP3O", _IN_BLOCKS, ""),
         published="median win rate of FP3O above A2PO's in the figure, no numbers",
     ),

@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(
     claim="CoPPO trains less stably than FP3O, even on easy tasks, and wins less.",
     cells=_cells,
     summarise=score_summary(
-        Comparison("FP3O", "CoPPO"),
+        Comparison("FP3O", "CoPPO", tasks=_TASKS["paper"]),
         Comparison(FP3O_HALF, "CoPPO", ""),
         published="win rates of FP3O above CoPPO's in the figure, no numbers",
     ),

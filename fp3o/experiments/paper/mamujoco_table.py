@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_MAMUJOCO
+from fp3o.experiments.framework.ranks import count_highest
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
@@ -30,6 +31,8 @@ EXPERIMENT = Experiment(
     "every sharing?",
     claim="FP3O has the highest mean in 15 of 18 cells, and is above MAPPO in 17 of them.",
     cells=_cells,
-    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_MAMUJOCO),
+    summarise=score_summary(
+        *FP3O_AGAINST_MAPPO, paper=PAPER_MAMUJOCO, verdict=count_highest(PAPER_MAMUJOCO)
+    ),
     order=1,
 )

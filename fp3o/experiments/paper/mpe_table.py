@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_MPE
+from fp3o.experiments.framework.ranks import count_highest
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
@@ -29,6 +30,8 @@ EXPERIMENT = Experiment(
     "sharing?",
     claim="FP3O has the highest mean in all four cells.",
     cells=_cells,
-    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_MPE, notes=[_NOTE]),
+    summarise=score_summary(
+        *FP3O_AGAINST_MAPPO, paper=PAPER_MPE, verdict=count_highest(PAPER_MPE), notes=[_NOTE]
+    ),
     order=3,
 )

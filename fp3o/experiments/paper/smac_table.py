@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from fp3o.experiments.framework.grid import PAPER_SHARINGS, Cell, Experiment, Scale
 from fp3o.experiments.framework.paper_results import PAPER_SMAC
+from fp3o.experiments.framework.ranks import MEDIAN_OF_32, count_highest
 from fp3o.experiments.framework.scales import algorithm_variants, make_cells, with_controls
 from fp3o.experiments.framework.summary import FP3O_AGAINST_MAPPO, score_summary
 
@@ -52,6 +53,11 @@ EXPERIMENT = Experiment(
     claim="FP3O has the highest median win rate, alone or tied, in 17 of 18 cells, and is above "
     "MAPPO in 10 of them.",
     cells=_cells,
-    summarise=score_summary(*FP3O_AGAINST_MAPPO, paper=PAPER_SMAC, notes=[_NOTE]),
+    summarise=score_summary(
+        *FP3O_AGAINST_MAPPO,
+        paper=PAPER_SMAC,
+        verdict=count_highest(PAPER_SMAC, MEDIAN_OF_32),
+        notes=[_NOTE],
+    ),
     order=2,
 )

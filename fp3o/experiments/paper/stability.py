@@ -17,7 +17,7 @@ from fp3o.experiments.framework.scales import algorithm_variants, make_cells, wi
 from fp3o.experiments.framework.summary import run_caveats, score_tables
 from fp3o.experiments.framework.unlearned import judge_by_kills
 from fp3o.reports.experiment_report import CaptionedFigure, ResultTable
-from fp3o.reports.phrasing import interval_text, number_text
+from fp3o.reports.phrasing import number_text
 from fp3o.reports.stats.intervals import Interval, bootstrap
 
 _TASKS = {"paper": "smac/3s5z", "gpu": "smac/3s5z", "laptop": "mpe/simple_reference"}
@@ -88,15 +88,20 @@ def _claim_verdict(results: CellResults) -> str:
     if not ratios:
         return "The cells needed for the verdict are not finished, or have too few seeds."
     texts = [
-        f"{ours} is {interval_text(ratio)} times that of {theirs}"
+        f"that of {ours} is {_ratio_text(ratio)} times that of {theirs} ({_judgement(ratio)})"
         for (ours, theirs), ratio in ratios.items()
     ]
-    holds = "is neither confirmed nor refuted"
-    if all(x.high < 1 for x in ratios.values()):
-        holds = "holds"
-    elif all(x.low > 1 for x in ratios.values()):
-        holds = "does not hold"
-    return f"The mean deviation of {'; of '.join(texts)}: the paper's claim {holds} here."
+    return f"Mean deviations, and the paper's claims that the first is lower: {'; '.join(texts)}."
+
+
+def _ratio_text(ratio: Interval) -> str:
+    return f"{ratio.centre:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def _judgement(ratio: Interval) -> str:
+    if ratio.high < 1:
+        return "holds"
+    return "refuted here" if ratio.low > 1 else "neither confirmed nor refuted"
 
 
 def _deviation_ratio(ours: CellResult, theirs: CellResult) -> Interval:
