@@ -200,7 +200,7 @@ def test_the_finding_has_the_claim_in_short() -> None:
     higher, lower = (
         f"higher in {1 - k} of 1 cell, lower in {k} (Holm: {1 - k} and {k}): a full" for k in (0, 1)
     )
-    assert key_result.ours == f"FP3O against MAPPO: {higher} +2.00 ± 0.50"
+    assert key_result.ours == f"FP3O against MAPPO: {higher} +2.00 ± 0.50."
     assert key_result.control.startswith(f"FP3O against {MAPPO_TWICE}: {lower} -1.00 ± ")
     assert f"; {FP3O_HALF} against MAPPO: {higher} +1.00 ± " in key_result.control
     assert key_result.verdict == (

@@ -13,6 +13,7 @@ from fp3o.experiments.framework.paper_results import PaperScore
 from fp3o.experiments.framework.ranks import MEAN, MEDIAN_OF_32, Rank, count_highest
 from fp3o.experiments.framework.verdicts import METHOD, claim_verdict, compare_variants
 from fp3o.experiments.paper.convergence import _claim_verdict as convergence_verdict
+from fp3o.experiments.paper.instability_order import _claim_verdict as products_verdict
 
 CLAIM = Comparison("FP3O", "MAPPO")
 
@@ -284,3 +285,14 @@ def test_the_highest_of_several_algorithms(rank: Rank, scores: Sequence[float], 
 )
 def test_the_claim_about_single_seeds(stuck: Sequence[int], words: str) -> None:
     assert words in convergence_verdict(*stuck)
+
+
+def test_the_claim_about_products_of_ratios() -> None:
+    """Each algorithm on its own; differences are paired by seed."""
+    ours = 5.0 + NOISE
+    text = products_verdict({"FP3O": ours, "MAPPO": ours - 1.0, "CoPPO": ours + BARELY * NOISE})
+    assert "higher than MAPPO's, as claimed (+1" in text
+    assert "not distinguishable from CoPPO's (" in text
+    assert "higher than HAPPO's, against the claim (+2" in products_verdict(
+        {"FP3O": ours, "MAPPO": ours, "HAPPO": ours - 2.0}
+    )

@@ -19,7 +19,7 @@ from fp3o.experiments.framework.power import (
     range_text,
     sizes_text,
 )
-from fp3o.experiments.framework.verdicts import METHOD, compare_variants, steps_differ
+from fp3o.experiments.framework.verdicts import METHOD, areas_text, compare_variants, steps_differ
 from fp3o.reports.experiment_report import KeyResult
 
 FEW_CELLS = 6
@@ -47,7 +47,7 @@ def key_result(
     sentences = [verdict, *more] if claim.expected else [*more, verdict]
     return KeyResult(
         published or _published_text(claim, paper or {}),
-        _short_counts(differences, claim),
+        f"{_short_counts(differences, claim)}.{areas_text(results, claim)}".lstrip(". "),
         "; ".join(filter(None, controls)),
         " ".join(filter(None, sentences)),
     )

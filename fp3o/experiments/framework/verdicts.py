@@ -44,7 +44,7 @@ def compare_variants(
         return [_too_small(counted, comparison)]
     first = (
         f"{_counts_text(differences, comparison)}{METHOD}.{_kills_text(counted)}"
-        f"{power_text(counted)}{_excluded_text(differences)}{_areas_text(results, comparison)}"
+        f"{power_text(counted)}{_excluded_text(differences)}{areas_text(results, comparison)}"
     )
     claim = claim_verdict(differences, comparison, paper)
     return [first, *[claim] * bool(comparison.expected)]
@@ -142,7 +142,7 @@ def _nothing_counts(
             f"“{ours}” and “{theirs}” are equal in every bit in {cells_text(len(differences))}"
             f"{often}. Nothing was compared."
         )
-    reasons, areas = _excluded_text(differences), _areas_text(results, comparison)
+    reasons, areas = _excluded_text(differences), areas_text(results, comparison)
     return f"“{ours}” against “{theirs}”: no cell counts.{reasons}{areas}"
 
 
@@ -193,7 +193,7 @@ def _excluded_text(differences: Sequence[CellDifference]) -> str:
     return f" Not counted: {', '.join(parts)}." if parts else ""
 
 
-def _areas_text(results: CellResults, comparison: Comparison) -> str:
+def areas_text(results: CellResults, comparison: Comparison) -> str:
     """The same comparison by areas under the curve, for battles: their ends are often equal."""
     battles = [item for item in results if item.task_measure is WIN_RATE]
     counts = count_signs(compare_areas(battles, comparison))
