@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from fp3o.envs.registry import make
+from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
 from fp3o.envs.smac.scripted import smac_baselines
 from fp3o.envs.toys.probe import PROBES
@@ -53,8 +53,7 @@ def test_evaluation_says_what_did_not_end() -> None:
 
 def test_scripted_episodes_do_not_depend_on_their_number() -> None:
     """The first of 40 episodes, which run 32 at once, are the same as those of 5."""
-    batch: Any = make("smac/3m", 1)
-    env = batch.env
+    env: Any = get_task("smac/3m").env()
     nearest = smac_baselines(env)[1]
     few, many = (run_scripted(env, nearest.act, jax.random.key(0), n) for n in (5, 40))
     for one, other in zip(few, many, strict=True):
