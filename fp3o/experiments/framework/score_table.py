@@ -58,7 +58,7 @@ def score_table(results: CellResults, paper: PaperScores) -> ResultTable:
         row = [*item.key, *[item.cell.detail] * detail, str(item.seeds.size)]
         row += [steps_text(item), bold_score(item), *[_last_ten(item)] * wins, _area_text(item)]
         row += [_paper_text(paper.get(item.key), item.task_measure.unit)] * bool(paper)
-        rows.append([*row, f"{gradient_steps(item):,}", f"{training_minutes(item):.1f}"])
+        rows.append([*row, f"{gradient_steps(item):,}", _minutes_text(item)])
     judged = any(item.judged_by for item in results)
     caption = CELLS_CAPTION + WINS_CAPTION * wins + KILLS_CAPTION * judged
     head += ["gradient steps", "minutes"]
@@ -189,6 +189,11 @@ def failed_condition(item: CellResult) -> tuple[int, int]:
     value = item.run.series("condition_holds").value if item.run else np.empty(0)
     known = value[np.isfinite(value)]
     return int((known < 0.5).sum()), int(known.size)
+
+
+def _minutes_text(item: CellResult) -> str:
+    minutes = training_minutes(item)
+    return f"{minutes:.1f}" if minutes else DASH
 
 
 def training_minutes(item: CellResult) -> float:

@@ -57,15 +57,15 @@ def score_summary(
             return NOTHING_FINISHED
         judged = judge_by_kills(trained)
         more = verdict(trained) if verdict else ()
-        lines = [*_verdict(judged, comparisons, paper), *more]
         groups = [compare_cells(judged, pair, paper) for pair in comparisons]
-        reference = base or (comparisons[0].theirs if comparisons else "")
+        reference = base or next((pair.theirs for pair in comparisons), "")
         aggregates, profiles = aggregate_results(trained, reference)
         tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
-        dots = [*difference_dots(groups), score_dots(trained, paper or {}), *profiles]
-        remarks = [*run_caveats(trained), *unlearned_notes(judged), *_aggregate_notes(judged)]
+        dots = [*difference_dots(groups), score_dots(trained, paper or {})]
+        remarks = [*_remarks(trained, judged, bool(aggregates)), *notes]
         short = key_result(judged, comparisons, paper, published, more) if comparisons else None
-        return Summary(lines, tables, [*dots, *curve_figures(judged)], [*remarks, *notes], short)
+        lines = [*_verdict(judged, comparisons, paper), *more]
+        return Summary(lines, tables, [*dots, *profiles, *curve_figures(judged)], remarks, short)
 
     return summarise
 
@@ -84,6 +84,12 @@ def score_tables(
     """Scores, what happened in battles, and how far the policies moved."""
     scores = score_table(judged, paper or {})
     return [scores, *battle_table(results), *policy_table(results)]
+
+
+def _remarks(trained: CellResults, judged: CellResults, aggregated: bool) -> list[str]:
+    """What a reader has to know of the cells."""
+    left_out = _aggregate_notes(judged) if aggregated else []
+    return [*run_caveats(trained), *unlearned_notes(judged), *left_out]
 
 
 def _aggregate_notes(results: CellResults) -> list[str]:
