@@ -55,6 +55,9 @@ ABLATIONS: Mapping[Scale, tuple[tuple[str, tuple[str, ...]], ...]] = {
 }
 """Tasks of the paper's ablations at each scale, and their sharings."""
 
+PAPER_ABLATION_TASKS = tuple(task for task, _ in ABLATIONS["paper"])
+"""Tasks that the paper's claims about its ablations are about."""
+
 SMOKE_ROLLOUT = {"mpe": 25, "mamujoco": 20, "smac": 10}
 """Steps per environment and iteration at the scale `smoke`, per family."""
 

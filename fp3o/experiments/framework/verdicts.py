@@ -57,16 +57,11 @@ def claim_verdict(
 
     It is a claim about all cells: one of the opposite, after Holm's correction, refutes it.
     """
-    own = [item for item in differences if item.published is not None]
-    if comparison.tasks:
-        own = [item for item in differences if item.ours.cell.task in comparison.tasks]
-    elif not own:
-        own = [*differences]
-    counted = [item for item in own if item.counts]
+    all_differences, differences = differences, _cells_of_claim(differences, comparison)
+    counted = [item for item in differences if item.counts]
     if not counted:
-        others = _other_cells(differences, comparison)
+        others = _other_cells(all_differences, comparison)
         return f"The paper's claim is not tested: none of its cells counts.{others}"
-    differences = own
     if comparison.expected == "equal":
         return _claim_of_equality(differences)
     counts, at = count_signs(differences), _steps_condition(comparison, counted)
@@ -87,6 +82,16 @@ def claim_verdict(
             "confirmed nor refuted in the others."
         )
     return f"The paper's claim is neither confirmed nor refuted by the {cells}{at}."
+
+
+def _cells_of_claim(
+    differences: Sequence[CellDifference], comparison: Comparison
+) -> list[CellDifference]:
+    """Those of the claim's tasks, or else with published scores, or else all."""
+    if comparison.tasks:
+        return [item for item in differences if item.ours.cell.task in comparison.tasks]
+    published_cells = [item for item in differences if item.published is not None]
+    return published_cells or [*differences]
 
 
 def _other_cells(differences: Sequence[CellDifference], comparison: Comparison) -> str:

@@ -95,6 +95,7 @@ def _claim_verdict(results: CellResults) -> str:
 
 
 def _ratio_text(ratio: Interval) -> str:
+    """With two digits: rounded as usual, a bound may not show on which side of 1 it is."""
     return f"{ratio.centre:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
 
 
