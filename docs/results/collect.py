@@ -3,6 +3,7 @@
     python docs/results/collect.py                     # make all pages again
     python docs/results/collect.py split fair          # make these
     python docs/results/collect.py --add FOLDER...     # first pack the finished runs in them
+    python docs/results/collect.py --baselines         # first evaluate baselines that runs lack
     python docs/results/collect.py --reports FOLDER    # also write the interactive reports
 
 A run is one JSON document (`fp3o.experiments.framework.run_data`): settings, final evaluation,
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from overview import index_page, write_readme
-from stored_runs import RUNS, add_runs, find_run, unpack_cells
+from stored_runs import RUNS, add_baselines, add_runs, find_run, unpack_cells
 
 from fp3o.experiments import all_experiments, find_experiment
 from fp3o.experiments.framework.collect import experiment_report, read_cells
@@ -229,9 +230,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make the pages of results from the stored runs.")
     parser.add_argument("names", nargs="*", metavar="EXPERIMENT", help="by default, all")
     parser.add_argument("--add", nargs="*", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--baselines", action="store_true", help="evaluate those that runs lack")
     parser.add_argument("--reports", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     add_runs(arguments.add)
+    if arguments.baselines:
+        add_baselines()
     make_pages(arguments.names or [*SCALES], arguments.reports)
 
 

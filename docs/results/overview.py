@@ -5,7 +5,7 @@ something else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from fp3o.experiments.framework.paper_results import (
     PAPER_SMAC,
     PaperScores,
 )
-from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE
+from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE, paper_steps
 from fp3o.reports.phrasing import count_text, score_text, with_sign
 from fp3o.reports.stats.intervals import mean_interval
 
@@ -73,6 +73,7 @@ CELLS_THAT_MATTER = (
     "between FP3O and MAPPO (Welch's t-test on its means and deviations, five seeds; two of them "
     "with p between 5 and 6 %). The published differences are of means, those of battles of "
     "medians; ours are of means of the last policies, paired by seed, ± half of the 95 % interval. "
+    "Steps: those of our runs, and of the paper's where they are more. "
     "Ceiling: both win nearly all battles, so the cell does not count."
 )
 
@@ -100,16 +101,26 @@ def differing_cells(paper: PaperScores) -> list[tuple[str, str]]:
 def _cells_table(published: Sequence[str]) -> str:
     """Published difference, ours at equal epochs, and both controls."""
     titles = [f"{ours} - {theirs}" for ours, theirs in PAIRS]
-    rows = [f"| task | sharing | published | {' | '.join(titles)} |", "|---|---|" + "---:|" * 4]
+    head = ["task", "sharing", "steps", "published", *titles]
+    rows = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * (len(head) - 2)]
     for name in [name for name in ("mamujoco-table", "smac-table") if name in published]:
         cells, paper = json.loads((HERE / name / "seeds.json").read_text()), find_paper(name)
         for task, sharing in differing_cells(paper):
             known = {x["variant"]: x for x in cells if (x["task"], x["sharing"]) == (task, sharing)}
             ours, theirs = (paper[task, sharing, variant] for variant in PAIRS[0])
             texts = [_difference_text(known, *pair) for pair in PAIRS]
-            published = f"{ours.centre - theirs.centre:+.4g}"
-            rows.append(f"| {task} | {sharing} | {published} | {' | '.join(texts)} |")
+            texts.insert(0, f"{ours.centre - theirs.centre:+.4g}")
+            compared = [cell for name, cell in known.items() if any(name in x for x in PAIRS)]
+            steps = _steps_text(compared, paper_steps(task, sharing))
+            rows.append(f"| {' | '.join([task, sharing, steps, *texts])} |")
     return "\n".join(rows)
+
+
+def _steps_text(cells: Iterable[Mapping[str, Any]], published: int) -> str:
+    """Steps of a cell's runs, and those of the paper where they are more."""
+    steps = min((cell["steps"] for cell in cells), default=published)
+    more = f" of {count_text(published)}" if steps < published else ""
+    return f"{count_text(steps)}{more}"
 
 
 def _difference_text(cells: Mapping[str, Mapping[str, Any]], ours: str, theirs: str) -> str:

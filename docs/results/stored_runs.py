@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fp3o.envs.registry import get_task
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.run_data import pack_run, run_name, unpack_run
+from fp3o.runs.baselines import evaluate_baselines
 from fp3o.sharing.schemes import AUTO
 
 RUNS = Path(__file__).parent / "runs"
@@ -52,8 +54,25 @@ def add_runs(folders: Sequence[Path]) -> None:
         if path.exists() and _extent(json.loads(path.read_text())) > _extent(document):
             print(f"{path.name} has more steps or seeds than {paths[0]}: kept")
             continue
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-        path.write_text(text + "\n")
+        _write(path, document)
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n")
+
+
+def add_baselines() -> None:
+    """Evaluate the baselines that tasks have and documents lack: those of older runs."""
+    for path in sorted(RUNS.glob("*.json")):
+        document = json.loads(path.read_text())
+        if "config" not in document or document["results"].get("baselines"):
+            continue
+        settings = document["config"]["settings"]
+        variant = get_task(settings["task"]).canonical(settings["variant"])
+        found = evaluate_baselines(settings["task"], variant, settings["final_episodes"])
+        if found:
+            document["results"]["baselines"] = found
+            _write(path, document)
 
 
 def _finished(folder: Path) -> Iterator[Path]:

@@ -102,14 +102,21 @@ def play_at_random(
     return RandomPlay(rollout, taken, seconds, played[0].state)
 
 
-def random_episodes(env: VecEnv, episodes: int, limit: int, seed: int = 0) -> RandomEpisodes:
+def random_episodes(
+    env: VecEnv, episodes: int, limit: int, seed: int = 0, still: bool = False
+) -> RandomEpisodes:
     """Episodes under random available actions: the first ones of a batch, again and again.
+
+    With `still`, all actions are 0.
 
     Returns are per agent, `Σ_t mean_i r_i`; an episode that does not end within `limit` is NaN.
     """
     parts: list[RandomEpisodes] = []
+    shape = limit, env.num_envs, env.spec.num_agents, env.spec.actions.action_size
+    dtype = np.int32 if env.spec.actions.integers else np.float32
+    actions = np.broadcast_to(np.zeros((), dtype), shape) if still else None
     for number in range(-(-episodes // env.num_envs)):
-        played = itertools.islice(random_steps(env, seed + number), 1, limit + 1)
+        played = itertools.islice(random_steps(env, seed + number, actions), 1, limit + 1)
         parts.append(_first_episodes(env, played))
     joined = RandomEpisodes._make(map(np.concatenate, zip(*parts, strict=True)))
     return RandomEpisodes._make(x[:episodes] for x in joined)

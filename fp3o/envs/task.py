@@ -27,7 +27,7 @@ that does not exceed `uninformed` has learned nothing."""
 class Baseline:
     """A scripted policy, which may use the full state, to compare learned policies with.
 
-    Without `act` it takes random available actions, in any environment.
+    Without `act` it takes random available actions, or none at all, in any environment.
     """
 
     name: str
@@ -35,6 +35,8 @@ class Baseline:
     summary: str
     act: ScriptedPolicy | None = None
     role: BaselineRole | None = None
+    still: bool = False
+    """All actions are 0: motors that do nothing."""
 
 
 def _no_baselines(env: Any) -> Sequence[Baseline]:

@@ -11,7 +11,7 @@ import numpy as np
 from fp3o.envs.random_play import random_episodes
 from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
-from fp3o.envs.task import ScriptedPolicy
+from fp3o.envs.task import Baseline
 from fp3o.envs.vectorise import vectorise
 from fp3o.runs.metrics_log import finite_json
 from fp3o.training.episodes import EvalEpisodes
@@ -19,8 +19,10 @@ from fp3o.training.episodes import EvalEpisodes
 BASELINES = 5
 """Purpose of the random stream, beside those of `evaluation`."""
 
-RANDOM_EPISODES, RANDOM_ENVIRONMENTS = 100, 8
-"""Episodes of random actions at most, and environments that play them."""
+RANDOM_EPISODES, STILL_EPISODES, RANDOM_ENVIRONMENTS = 100, 16, 8
+"""Episodes of random and of no actions at most, and environments that play them.
+
+Without actions, episodes differ in their starts alone."""
 
 
 def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def _baseline_rows(env: Any, task: str, episodes: int) -> dict[str, dict[str, An
     return {
         baseline.name: {
             **summarise_episodes(
-                found := _baseline_episodes(env, baseline.act, episodes), env.spec.episode_metrics
+                found := _baseline_episodes(env, baseline, episodes), env.spec.episode_metrics
             ),
             "episodes": found.returns.size,
             "title": baseline.title,
@@ -71,14 +73,15 @@ def _baseline_rows(env: Any, task: str, episodes: int) -> dict[str, dict[str, An
     }
 
 
-def _baseline_episodes(env: Any, act: ScriptedPolicy | None, episodes: int) -> EvalEpisodes:
-    """Episodes of a scripted policy, or of random actions: fewer, for any environment."""
-    if act is not None:
+def _baseline_episodes(env: Any, baseline: Baseline, episodes: int) -> EvalEpisodes:
+    """Episodes of a scripted policy, or of random or no actions: fewer, for any environment."""
+    if baseline.act is not None:
         key = jax.random.fold_in(jax.random.key(0), BASELINES)
-        return EvalEpisodes(*run_scripted(env, act, key, episodes))
-    episodes = min(episodes, RANDOM_EPISODES)
+        return EvalEpisodes(*run_scripted(env, baseline.act, key, episodes))
+    episodes = min(episodes, STILL_EPISODES if baseline.still else RANDOM_EPISODES)
     batch = vectorise(env, min(episodes, RANDOM_ENVIRONMENTS))
     try:
-        return EvalEpisodes(*random_episodes(batch, episodes, env.max_episode_steps, BASELINES))
+        limit = env.max_episode_steps
+        return EvalEpisodes(*random_episodes(batch, episodes, limit, BASELINES, baseline.still))
     finally:
         batch.close()

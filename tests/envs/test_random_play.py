@@ -7,9 +7,11 @@ import pytest
 from host_probe import HostProbe
 
 from fp3o.envs import random_play
+from fp3o.envs.mamujoco.task import body_task
 from fp3o.envs.random_play import COMPILING, measure_speed, play_at_random, random_episodes
 from fp3o.envs.task import random_baseline
 from fp3o.envs.toys.probe import PROBES
+from fp3o.runs.baselines import STILL_EPISODES, evaluate_baselines
 
 CREDIT: Any = PROBES["credit"]
 
@@ -50,6 +52,22 @@ def test_speed(monkeypatch: pytest.MonkeyPatch, limit: int, length: float) -> No
     assert speed.episode_steps == length
     assert speed.episodes_per_second == 4.0 / length
     assert COMPILING == 2
+
+
+def test_still_episodes_take_no_actions() -> None:
+    """Returns are those of a rollout in which every action is 0, of the task's type."""
+    zeros = np.zeros((3, 4, *HostProbe(CREDIT, 4).spec.actions.mask.shape[:1], 1), np.int32)
+    play = play_at_random(HostProbe(CREDIT, 4), 3, seed=0, actions=zeros)
+    found = random_episodes(HostProbe(CREDIT, 4), 4, limit=3, still=True)
+    np.testing.assert_allclose(found.returns, play.steps.reward[1:].mean(-1).sum(0), rtol=1e-6)
+
+
+def test_a_robot_that_does_not_move() -> None:
+    """It pays no effort: an Ant stands, and lives for as long as an episode lasts."""
+    (row,) = evaluate_baselines("mamujoco/Ant-2x4", "paper", 2).values()
+    limit = body_task("Ant-2x4", "paper").body.max_episode_steps
+    assert row["length"] == limit == 1000 and row["role"] == "uninformed"
+    assert abs(row["return"] - limit) < 30 and row["episodes"] == 2 <= STILL_EPISODES
 
 
 def test_every_environment_has_a_random_baseline() -> None:

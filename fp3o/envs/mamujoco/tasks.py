@@ -1,7 +1,8 @@
 """The MuJoCo tasks and their presets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from fp3o.envs.api import Env, HostEnv
 from fp3o.envs.mamujoco.catalogue import (
@@ -13,7 +14,7 @@ from fp3o.envs.mamujoco.catalogue import (
     team_size,
 )
 from fp3o.envs.mamujoco.variant import canonical_variant
-from fp3o.envs.task import Family, Preset, Task
+from fp3o.envs.task import Baseline, Family, Preset, Task
 
 
 def _task(name: str) -> Task | None:
@@ -24,8 +25,8 @@ def _task(name: str) -> Task | None:
     name = canonical_name(name)
     return Task(
         f"{MAMUJOCO}/{name}", entry.summary, partial(_env, name), entry.profiles,
-        presets=_presets(name, "paper" in entry.profiles), takes_options=True,
-        canonical=canonical_variant,
+        baselines=_baselines, presets=_presets(name, "paper" in entry.profiles),
+        takes_options=True, canonical=canonical_variant,
     )  # fmt: skip
 
 
@@ -33,6 +34,11 @@ def _env(name: str, variant: str) -> Env | HostEnv:
     from fp3o.envs.mamujoco.env import mamujoco_env  # importing MuJoCo is slow
 
     return mamujoco_env(name, variant)
+
+
+def _baselines(env: Any) -> Sequence[Baseline]:
+    """A robot that does not move: what is paid for not falling, an Ant receives for nothing."""
+    return (Baseline("still", "Still", "all motors at 0", role="uninformed", still=True),)
 
 
 _COMMON: Preset = {

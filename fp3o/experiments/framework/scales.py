@@ -88,6 +88,11 @@ def cell_config(
     return RunConfig.from_preset(task, preset).with_settings(chosen | settings)
 
 
+def paper_steps(task: str, sharing: str) -> int:
+    """Steps of the paper's runs of a task."""
+    return cell_config(task, sharing, "paper", "mappo").steps
+
+
 def make_cells(
     tasks: Iterable[str],
     sharings: Iterable[str],

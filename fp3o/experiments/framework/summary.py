@@ -13,6 +13,7 @@ from fp3o.experiments.framework.exclusions import aggregate_exclusions
 from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
 from fp3o.experiments.framework.key_results import key_result
 from fp3o.experiments.framework.paper_results import PaperScores
+from fp3o.experiments.framework.scales import paper_steps
 from fp3o.experiments.framework.score_table import (
     battle_table,
     planned_steps,
@@ -20,7 +21,7 @@ from fp3o.experiments.framework.score_table import (
     score_table,
     steps_text,
 )
-from fp3o.experiments.framework.unlearned import judge_by_kills, unlearned_notes
+from fp3o.experiments.framework.unlearned import doubtful_notes, judge_by_kills, unlearned_notes
 from fp3o.experiments.framework.verdicts import METHOD, compare_variants
 from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import count_text, sharing_title
@@ -62,7 +63,8 @@ def score_summary(
         aggregates, profiles = aggregate_results(trained, reference)
         tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
         dots = [*difference_dots(groups), score_dots(trained, paper or {})]
-        remarks = [*_remarks(trained, judged, bool(aggregates)), *notes]
+        remarks = [*_remarks(trained, judged, bool(aggregates)), *_fewer_than_paper(trained, paper)]
+        remarks += notes
         short = key_result(judged, comparisons, paper, published, more) if comparisons else None
         lines = [*_verdict(judged, comparisons, paper), *more]
         return Summary(lines, tables, [*dots, *profiles, *curve_figures(judged)], remarks, short)
@@ -89,7 +91,20 @@ def score_tables(
 def _remarks(trained: CellResults, judged: CellResults, aggregated: bool) -> list[str]:
     """What a reader has to know of the cells."""
     left_out = _aggregate_notes(judged) if aggregated else []
-    return [*run_caveats(trained), *unlearned_notes(judged), *left_out]
+    unlearned = [*unlearned_notes(judged), *doubtful_notes(judged)]
+    return [*run_caveats(trained), *unlearned, *left_out]
+
+
+def _fewer_than_paper(results: CellResults, paper: PaperScores | None) -> list[str]:
+    """The tasks whose published scores are of more steps than are planned here."""
+    fewer = {}
+    for item in results:
+        if item.key in (paper or {}):
+            ours, theirs = planned_steps(item), paper_steps(item.cell.task, item.cell.sharing)
+            if ours < theirs:
+                fewer[item.cell.task] = f"{count_text(ours)} of {count_text(theirs)}"
+    texts = ", ".join(f"{task} ({steps})" for task, steps in fewer.items())
+    return [f"Fewer steps are planned than the paper's: {texts}."] if fewer else []
 
 
 def _aggregate_notes(results: CellResults) -> list[str]:

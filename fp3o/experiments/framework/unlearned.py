@@ -9,6 +9,7 @@ import numpy as np
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.reports.data.measures import KILLS, WIN_RATE, Measure
 from fp3o.reports.phrasing import number_text, sharing_title
+from fp3o.reports.stats.intervals import mean_interval
 
 TaskAndSharing = tuple[str, str]
 
@@ -29,17 +30,29 @@ def unlearned_cells(results: CellResults) -> dict[TaskAndSharing, str]:
     for key in dict.fromkeys(map(_key, results)):
         group = [item for item in _group(results, key) if item.seeds.size]
         if group and not any(map(has_learned, group)):
-            floors[key] = _baseline_text(_floor(group), group[0].measure)
+            floors[key] = _floor_text(group)
     return floors
 
 
 def has_learned(item: CellResult) -> bool:
     """Whether a cell exceeds the uninformed baseline, if it has one and was evaluated."""
+    limit = _limit(item)
+    return limit is None or float(np.mean(item.seeds)) > limit
+
+
+def learned_for_sure(item: CellResult) -> bool:
+    """The same of all of its interval over seeds."""
+    limit, scores = _limit(item), mean_interval(item.seeds)
+    return limit is None or not scores.known or scores.low > limit
+
+
+def _limit(item: CellResult) -> float | None:
+    """The score of the uninformed baseline with its error; None if there is nothing to compare."""
     floor, measure = _floor([item]), item.measure
     if not floor or not item.seeds.size:
-        return True
+        return None
     error = np.nan_to_num(measure.standard_error(floor, int(floor.get("episodes") or 0)))
-    return float(np.mean(item.seeds)) > float(measure.value(floor) + 2 * error)
+    return float(measure.value(floor) + 2 * error)
 
 
 def unlearned_notes(results: CellResults) -> list[str]:
@@ -55,6 +68,19 @@ def unlearned_notes(results: CellResults) -> list[str]:
         f"{_title(key)} is not learned at this scale: no variant exceeds {floor}. It is excluded "
         "from the verdict."
         for key, floor in unlearned.items()
+    ]
+
+
+def doubtful_notes(results: CellResults) -> list[str]:
+    """Notes on the variants of learned tasks that may be no better than the uninformed baseline."""
+    unlearned, names = unlearned_cells(results), {}
+    for item in results:
+        if _key(item) not in unlearned and not learned_for_sure(item):
+            names.setdefault(_key(item), []).append(f"“{item.cell.variant}”")
+    return [
+        f"{_title(key)}: the intervals of {', '.join(variants)} are not above "
+        f"{_floor_text(_group(results, key))}."
+        for key, variants in names.items()
     ]
 
 
@@ -80,6 +106,10 @@ def _title(key: TaskAndSharing) -> str:
 def _floor(group: CellResults) -> Mapping[str, Any]:
     """Evaluation of the baseline that a policy exceeds if it has learned something; or empty."""
     return group[0].baseline("uninformed") or group[0].baseline("random") or {}
+
+
+def _floor_text(group: CellResults) -> str:
+    return _baseline_text(_floor(group), group[0].measure)
 
 
 def _baseline_text(floor: Mapping[str, Any], measure: Measure) -> str:

@@ -44,11 +44,13 @@ def _cells(scale: Scale) -> Iterator[Cell]:
 
 
 def _time_saved(results: CellResults) -> Sequence[str]:
-    """Ratio of training times of both variants."""
+    """Ratio of training times of both variants, where both have as many seeds."""
     ratios = []
     for item in results:
         other = same_cell(item, results, EXACT)
-        if item.cell.variant == APPROXIMATE and other and training_minutes(other):
+        if item.cell.variant != APPROXIMATE or not other or item.seeds.size != other.seeds.size:
+            continue
+        if training_minutes(other):
             ratios.append(training_minutes(item) / training_minutes(other))
     if not ratios:
         return []
