@@ -55,12 +55,12 @@ EARLIER = ("matching-degree", "happo-kl", "compute")
 
 MINUTES_PER_MILLION = {
     "smac": 1 / 72, "mpe": 1 / 40, "mamujoco/HalfCheetah-6x1": 1 / 7,
-    "mamujoco/Walker2d-2x3": 1 / 35, "mamujoco/ManyagentSwimmer-8x2": 1 / 30,
-    "mamujoco/Ant-2x4": 1 / 29, "mamujoco": 1 / 5,
+    "mamujoco/Walker2d-2x3": 1 / 35, "mamujoco/ManyagentSwimmer-8x2": 1 / 40,
+    "mamujoco/Ant-2x4": 1 / 40, "mamujoco": 1 / 5,
 }  # fmt: skip
 """Minutes of one H200 with 16 cores per million steps of a seed, with as many programs side by
-side as it bears: measured; for Reacher and Hopper, which MuJoCo simulates on the cores, and for
-ManyagentSwimmer estimated."""
+side as it bears: measured, ten of Ant and eight of ManyagentSwimmer together; estimated for Reacher
+and Hopper, which MuJoCo simulates on the cores."""
 
 
 class Page(NamedTuple):
@@ -140,7 +140,7 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     text = markdown_page(report).replace("](figures/", f"]({name}/")
     head, _, rest = text.partition("\n\n")
     data = f"[Numbers of every seed]({name}/seeds.json), [LaTeX]({name}/tables.tex)."
-    parts = [head, data, rest.strip(), *_videos(page), *_same_runs(page, shared)]
+    parts = [head, data, rest.strip(), *_policies(page), *_same_runs(page, shared)]
     parts += _missing_text(page.missing)
     (HERE / f"{name}.md").write_text("\n\n".join(parts) + "\n")
     with figure_style():
@@ -161,20 +161,24 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
     (target / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def _videos(page: Page) -> list[str]:
-    """An episode of the best policy of every run whose policy is kept."""
+def _policies(page: Page) -> list[str]:
+    """The best policy of every run that is kept, with a video of an episode of some."""
     index = json.loads((POLICIES / "index.json").read_text())
-    blocks = []
+    blocks, others = [], []
     for label, run in page.runs.items():
         if run in index:
             entry, place = index[run], f"policies/{run}"
             score = f"{entry['score']:g}" + " %" * (entry["measure"] == "won")
-            blocks.append(
-                f"![An episode of {label}]({place}/episode.gif)\n\n{label}, seed {entry['seed']}, "
-                f"after {count_text(entry['step'])} steps ({score} in the final evaluation): "
-                f'`fp3o.Policy.load("docs/results/{place}")`'
+            text = (
+                f"{label}, seed {entry['seed']}, after {count_text(entry['step'])} steps ({score} "
+                f'in the final evaluation): `fp3o.Policy.load("docs/results/{place}")`'
             )
-    return ["## Videos", *blocks] if blocks else []
+            if (POLICIES / run / "episode.gif").exists():
+                blocks.append(f"![An episode of {label}]({place}/episode.gif)\n\n{text}")
+            else:
+                others.append(f"- {text}")
+    blocks += ["\n".join(others)] if others else []
+    return ["## Policies", *blocks] if blocks else []
 
 
 def _same_runs(page: Page, shared: Mapping[str, Sequence[str]]) -> list[str]:

@@ -184,6 +184,7 @@ MARKS = "<!-- results: written by docs/results/collect.py -->", "<!-- end of res
 README_CELLS = (
     ("mamujoco-table", "mamujoco/HalfCheetah-6x1", "full"),
     ("mamujoco-table", "mamujoco/HalfCheetah-6x1", "none"),
+    ("mamujoco-table", "mamujoco/ManyagentSwimmer-8x2", "none"),
     ("mpe-table", "mpe/simple_reference", "none"),
     ("smac-table", "smac/6h_vs_8z", "none"),
     ("smac-table", "smac/3s5z", "none"),

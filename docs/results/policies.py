@@ -5,8 +5,7 @@
 Below the folders, run directories with the same settings are one run, whatever their seeds. Of each
 run the policy with the best final evaluation is copied, as a folder that `fp3o.Policy.load` reads,
 named like the run's document in `runs/`. `index.json` says what each is and what it scored;
-`--videos` adds a video of an episode. The few in `policies/` are those
-whose videos are on the pages.
+`--videos` adds a video of an episode. Those in `policies/` are listed on the pages.
 """
 
 import argparse
