@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,24 @@ def test_the_index_has_the_verdicts_of_the_pages(overview: ModuleType) -> None:
     names = re.findall(r"^### \[.*\]\((.*)\.md\)$", text, re.MULTILINE)
     assert {*names} == {path.parent.name for path in RESULTS.glob("*/summary.json")}
     assert overview.index_page(names) == text
+
+
+def test_the_cells_that_matter(overview: ModuleType) -> None:
+    """Differences of common seeds; what both win is marked, and so are missing runs and steps."""
+
+    def cell(measure: str, *scores: float) -> dict[str, Any]:
+        return {"measure": measure, "scores": dict(enumerate(scores)), "steps": 5_000_000}
+
+    cells = {"a": cell("won", 99.0, 100.0, 99.5), "b": cell("won", 99.0, 99.0, 99.2)}
+    text = overview._difference_text(cells, "a", "b")
+    assert text.startswith("+0.4 ± ") and text.endswith(" % (ceiling)")
+    cells["b"] = cell("won", 99.0, 10.0, 99.2)
+    assert "ceiling" not in overview._difference_text(cells, "a", "b")
+    returns = {"a": cell("return", 120.0, 130.0), "b": cell("return", 110.0, 110.0, 0.0)}
+    assert overview._difference_text(returns, "a", "b") == "+15 ± 64"
+    assert overview._difference_text(returns, "a", "c") == "not run"
+    assert overview._steps_text(cells.values(), 10_000_000) == "5M of 10M"
+    assert overview._steps_text(cells.values(), 5_000_000) == "5M"
 
 
 @pytest.mark.parametrize("page", DISCUSSIONS, ids=lambda path: path.stem)

@@ -171,6 +171,44 @@ def test_what_is_missing_is_listed_with_its_cost(site: Any, tmp_path: Path) -> N
     assert "| [split](split.md) | 1 | 200 steps, about a minute |" in index
 
 
+def test_baselines_are_added_to_runs_without(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the task, not of one of its simulators; runs that have them stay as they are."""
+    paths = train(tmp_path / "experiments")
+    edit(paths["average split"] / "results.json", lambda content: content | {"baselines": {}})
+    site.add_runs([tmp_path])
+    before = {path: json.loads(path.read_text()) for path in site.RUNS.glob("*.json")}
+    asked = []
+    monkeypatch.setitem(
+        site.add_baselines.__globals__, "evaluate_baselines",
+        lambda *task: asked.append(task) or {"still": {"return": 1.0}},
+    )  # fmt: skip
+    site.add_baselines()
+    settings = find_experiment("split").cells("smoke")
+    (cell,) = (cell for cell in settings if cell.variant == "average split")
+    assert asked == [(cell.task, "paper", cell.config.final_episodes)]
+    for path, document in before.items():
+        if not document["results"]["baselines"]:
+            document["results"]["baselines"] = {"still": {"return": 1.0}}
+        assert json.loads(path.read_text()) == document
+
+
+def test_policies_are_listed_with_their_videos(site: Any, tmp_path: Path) -> None:
+    paths = train(tmp_path / "experiments")
+    site.add_runs([tmp_path])
+    entry = {"seed": 1, "step": 2_000_000, "measure": "return", "score": -4.5}
+    names = sorted(path.stem for path in site.RUNS.glob("*.json"))
+    (site.POLICIES / "index.json").write_text(json.dumps(dict.fromkeys(names, entry)))
+    (site.POLICIES / names[0]).mkdir()
+    (site.POLICIES / names[0] / "episode.gif").touch()
+    site.make_pages(["split"])
+    text = (site.HERE / "split.md").read_text().partition("## Policies")[2]
+    assert f"](policies/{names[0]}/episode.gif)" in text and text.count(".gif") == 1
+    assert all(f'fp3o.Policy.load("docs/results/policies/{name}")' in text for name in names)
+    assert text.count("seed 1, after 2M steps (-4.5 in the final evaluation)") == len(paths)
+
+
 def test_a_shorter_run_replaces_none(
     site: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

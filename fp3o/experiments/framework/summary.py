@@ -100,7 +100,10 @@ def _fewer_than_paper(results: CellResults, paper: PaperScores | None) -> list[s
     fewer = {}
     for item in results:
         if item.key in (paper or {}):
-            ours, theirs = planned_steps(item), paper_steps(item.cell.task, item.cell.sharing)
+            ours, theirs = (
+                planned_steps(item),
+                paper_steps(item.cell.config.task, item.cell.sharing),
+            )
             if ours < theirs:
                 fewer[item.cell.task] = f"{count_text(ours)} of {count_text(theirs)}"
     texts = ", ".join(f"{task} ({steps})" for task, steps in fewer.items())

@@ -40,8 +40,8 @@ def has_learned(item: CellResult) -> bool:
     return limit is None or float(np.mean(item.seeds)) > limit
 
 
-def learned_for_sure(item: CellResult) -> bool:
-    """The same of all of its interval over seeds."""
+def surely_learned(item: CellResult) -> bool:
+    """Whether all of a cell's interval over seeds exceeds that baseline."""
     limit, scores = _limit(item), mean_interval(item.seeds)
     return limit is None or not scores.known or scores.low > limit
 
@@ -75,11 +75,11 @@ def doubtful_notes(results: CellResults) -> list[str]:
     """Notes on the variants of learned tasks that may be no better than the uninformed baseline."""
     unlearned, names = unlearned_cells(results), {}
     for item in results:
-        if _key(item) not in unlearned and not learned_for_sure(item):
+        if _key(item) not in unlearned and not surely_learned(item):
             names.setdefault(_key(item), []).append(f"“{item.cell.variant}”")
     return [
-        f"{_title(key)}: the intervals of {', '.join(variants)} are not above "
-        f"{_floor_text(_group(results, key))}."
+        f"{_title(key)}: not shown to exceed {_floor_text(_group(results, key))}: "
+        f"{', '.join(variants)}."
         for key, variants in names.items()
     ]
 

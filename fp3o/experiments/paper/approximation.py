@@ -43,7 +43,7 @@ def _cells(scale: Scale) -> Iterator[Cell]:
         yield from make_cells([task], [sharing], _VARIANTS, scale)
 
 
-def _time_saved(results: CellResults) -> Sequence[str]:
+def time_ratios(results: CellResults) -> Sequence[str]:
     """Ratio of training times of both variants, where both have as many seeds."""
     ratios = []
     for item in results:
@@ -71,7 +71,7 @@ EXPERIMENT = Experiment(
     summarise=score_summary(
         Comparison(APPROXIMATE, EXACT, "equal", tuple(task for task, _ in _CELLS["paper"])),
         paper=PAPER_APPROXIMATION,
-        verdict=_time_saved,
+        verdict=time_ratios,
         notes=[_NOTE],
     ),
     order=9,
