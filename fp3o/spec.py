@@ -25,6 +25,8 @@ class Discrete:
     sizes: tuple[tuple[int, ...], ...]
     integers = True
     """Whether actions are arrays of integers."""
+    dtype = np.int32
+    """Type of the numbers of an action, on the host."""
     num_dimensions = 0
     """Padded length of the vector in an action."""
 
@@ -58,6 +60,8 @@ class Box:
     sizes: tuple[int, ...]
     integers = False
     """Whether actions are arrays of integers."""
+    dtype = np.float32
+    """Type of the numbers of an action, on the host."""
     widths = ()
     """Padded number of choices per sub-action."""
 
@@ -94,6 +98,8 @@ class Mixed:
     box: Box
     integers = False
     """Whether actions are arrays of integers."""
+    dtype = np.float32
+    """Type of the numbers of an action, on the host."""
 
     @property
     def num_dimensions(self) -> int:

@@ -162,7 +162,7 @@ def write_page(name: str, page: Page, shared: Mapping[str, Sequence[str]]) -> No
 
 
 def _policies(page: Page) -> list[str]:
-    """The best policy of every run that is kept, with a video of an episode of some."""
+    """The kept policies of the runs on a page; a video of an episode where there is one."""
     index = json.loads((POLICIES / "index.json").read_text())
     blocks, others = [], []
     for label, run in page.runs.items():

@@ -20,7 +20,7 @@ from fp3o.experiments.framework.paper_results import (
     PaperScores,
 )
 from fp3o.experiments.framework.scales import FP3O_HALF, MAPPO_TWICE, paper_steps
-from fp3o.reports.phrasing import count_text, score_text, with_sign
+from fp3o.reports.phrasing import DASH, count_text, score_text, with_sign
 from fp3o.reports.stats.intervals import mean_interval
 
 HERE = Path(__file__).parent
@@ -110,17 +110,19 @@ def _cells_table(published: Sequence[str]) -> str:
             ours, theirs = (paper[task, sharing, variant] for variant in PAIRS[0])
             texts = [_difference_text(known, *pair) for pair in PAIRS]
             texts.insert(0, f"{ours.centre - theirs.centre:+.4g}")
-            compared = [cell for name, cell in known.items() if any(name in x for x in PAIRS)]
+            compared = [cell for variant, cell in known.items() if any(variant in x for x in PAIRS)]
             steps = _steps_text(compared, paper_steps(task, sharing))
             rows.append(f"| {' | '.join([task, sharing, steps, *texts])} |")
     return "\n".join(rows)
 
 
 def _steps_text(cells: Iterable[Mapping[str, Any]], published: int) -> str:
-    """Steps of a cell's runs, and those of the paper where they are more."""
-    steps = min((cell["steps"] for cell in cells), default=published)
-    more = f" of {count_text(published)}" if steps < published else ""
-    return f"{count_text(steps)}{more}"
+    """Steps of a cell's runs, and those of the paper where they are more; a dash without runs."""
+    steps = sorted({cell["steps"] for cell in cells})
+    if not steps:
+        return DASH
+    more = f" of {count_text(published)}" if steps[0] < published else ""
+    return " and ".join(map(count_text, steps)) + more
 
 
 def _difference_text(cells: Mapping[str, Mapping[str, Any]], ours: str, theirs: str) -> str:

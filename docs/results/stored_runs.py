@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fp3o.envs.registry import get_task
 from fp3o.experiments.framework.grid import Cell
 from fp3o.experiments.framework.run_data import pack_run, run_name, unpack_run
 from fp3o.runs.baselines import evaluate_baselines
@@ -68,8 +67,9 @@ def add_baselines() -> None:
         if "config" not in document or document["results"].get("baselines"):
             continue
         settings = document["config"]["settings"]
-        variant = get_task(settings["task"]).canonical(settings["variant"])
-        found = evaluate_baselines(settings["task"], variant, settings["final_episodes"])
+        found = evaluate_baselines(
+            settings["task"], settings["variant"], settings["final_episodes"]
+        )
         if found:
             document["results"]["baselines"] = found
             _write(path, document)

@@ -150,8 +150,7 @@ def _use_once(env: Any) -> None:
         jax.eval_shape(env.reset, jax.random.key(0))
         return
     space = env.spec.actions
-    kind = np.int32 if space.integers else np.float32
-    action = np.zeros((1, env.spec.num_agents, space.action_size), kind)
+    action = np.zeros((1, env.spec.num_agents, space.action_size), space.dtype)
     batch = env.vectorise(1)
     batch.step(batch.reset(jax.random.key(0))[0], action)
 

@@ -1,4 +1,4 @@
-"""Rollouts of random available actions: for checks, automatic sharing, baselines and speed."""
+"""Rollouts of random or given actions: for checks, automatic sharing, baselines and speed."""
 
 import itertools
 import time
@@ -41,7 +41,7 @@ class RandomPlay(NamedTuple):
 
 
 class RandomEpisodes(NamedTuple):
-    """Episodes of random actions, with NaN where one did not end."""
+    """Episodes of random or given actions, with NaN where one did not end."""
 
     returns: np.ndarray
     """(e,), per agent."""
@@ -64,9 +64,17 @@ class PlaySpeed(NamedTuple):
         return self.steps_per_second / self.episode_steps
 
 
-def random_steps(env: VecEnv, seed: int, actions: np.ndarray | None = None) -> Iterator[RandomStep]:
-    """Reset a batch and step it with random available actions, or with given ones, for ever."""
-    random, step = np.random.default_rng(seed), jax.jit(env.step) if env.jittable else env.step
+def random_steps(
+    env: VecEnv,
+    seed: int,
+    actions: np.ndarray | None = None,
+    step: Callable[[Any, Any], tuple[Any, TimeStep]] | None = None,
+) -> Iterator[RandomStep]:
+    """Reset a batch and step it with random available actions, or with given ones, for ever.
+
+    `step` is `compiled_step(env)`, where several rollouts share it.
+    """
+    random, step = np.random.default_rng(seed), step or compiled_step(env)
     state, now = env.reset(jax.random.key(seed))
     yield RandomStep(state, now, None, 0.0)
     for t in itertools.count():
@@ -76,6 +84,11 @@ def random_steps(env: VecEnv, seed: int, actions: np.ndarray | None = None) -> I
         state, now = jax.block_until_ready(step(state, action))
         seconds = time.perf_counter() - started if t >= COMPILING else 0.0
         yield RandomStep(state, now, action, seconds)
+
+
+def compiled_step(env: VecEnv) -> Callable[[Any, Any], tuple[Any, TimeStep]]:
+    """The step of a batch, compiled at its first call where it can be."""
+    return jax.jit(env.step) if env.jittable else env.step
 
 
 def play_at_random(
@@ -103,21 +116,18 @@ def play_at_random(
 
 
 def random_episodes(
-    env: VecEnv, episodes: int, limit: int, seed: int = 0, still: bool = False
+    env: VecEnv, episodes: int, limit: int, seed: int = 0, actions: np.ndarray | None = None
 ) -> RandomEpisodes:
     """Episodes under random available actions: the first ones of a batch, again and again.
 
-    With `still`, all actions are 0.
-
-    Returns are per agent, `Σ_t mean_i r_i`; an episode that does not end within `limit` is NaN.
+    Or under given ones, `(limit, e, n, d)`. Returns are per agent, `Σ_t mean_i r_i`; an episode
+    that does not end within `limit` is NaN.
     """
     parts: list[RandomEpisodes] = []
-    shape = limit, env.num_envs, env.spec.num_agents, env.spec.actions.action_size
-    dtype = np.int32 if env.spec.actions.integers else np.float32
-    actions = np.broadcast_to(np.zeros((), dtype), shape) if still else None
+    step = compiled_step(env)
     for number in range(-(-episodes // env.num_envs)):
-        played = itertools.islice(random_steps(env, seed + number, actions), 1, limit + 1)
-        parts.append(_first_episodes(env, played))
+        steps = random_steps(env, seed + number, actions, step)
+        parts.append(_first_episodes(env, itertools.islice(steps, 1, limit + 1)))
     joined = RandomEpisodes._make(map(np.concatenate, zip(*parts, strict=True)))
     return RandomEpisodes._make(x[:episodes] for x in joined)
 
@@ -165,4 +175,4 @@ def sample_actions(
         start += width
     if spec.actions.num_dimensions:
         parts.append(random.normal(size=(*action_mask.shape[:2], spec.actions.num_dimensions)))
-    return np.concatenate(parts, -1).astype(np.int32 if spec.actions.integers else np.float32)
+    return np.concatenate(parts, -1).astype(spec.actions.dtype)

@@ -27,7 +27,7 @@ that does not exceed `uninformed` has learned nothing."""
 class Baseline:
     """A scripted policy, which may use the full state, to compare learned policies with.
 
-    Without `act` it takes random available actions, or none at all, in any environment.
+    Without `act` it takes random available actions, or with `still` none, in any environment.
     """
 
     name: str
@@ -36,7 +36,11 @@ class Baseline:
     act: ScriptedPolicy | None = None
     role: BaselineRole | None = None
     still: bool = False
-    """All actions are 0: motors that do nothing."""
+    """All actions are 0, as those of motors that do nothing: for tasks in which 0 is available."""
+
+    def __post_init__(self) -> None:
+        if self.still and self.act is not None:
+            raise SettingError(f"the baseline {self.name!r} has both still=True and a function act")
 
 
 def _no_baselines(env: Any) -> Sequence[Baseline]:

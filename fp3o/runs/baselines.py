@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from fp3o.envs.api import VecEnv
 from fp3o.envs.random_play import random_episodes
 from fp3o.envs.registry import get_task
 from fp3o.envs.scripted import run_scripted
@@ -52,8 +53,12 @@ def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str
 
 
 def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
-    """Evaluation of the task's scripted policies, for comparison."""
-    return _baseline_rows(get_task(task).env(variant), task, episodes)
+    """Evaluation of the task's scripted policies, for comparison.
+
+    On the simulator that others compute the same as: it has nothing to compile.
+    """
+    found = get_task(task)
+    return _baseline_rows(found.env(variant and found.canonical(variant)), task, episodes)
 
 
 @cache
@@ -82,6 +87,14 @@ def _baseline_episodes(env: Any, baseline: Baseline, episodes: int) -> EvalEpiso
     batch = vectorise(env, min(episodes, RANDOM_ENVIRONMENTS))
     try:
         limit = env.max_episode_steps
-        return EvalEpisodes(*random_episodes(batch, episodes, limit, BASELINES, baseline.still))
+        actions = _no_actions(batch, limit) if baseline.still else None
+        return EvalEpisodes(*random_episodes(batch, episodes, limit, BASELINES, actions))
     finally:
         batch.close()
+
+
+def _no_actions(batch: VecEnv, steps: int) -> np.ndarray:
+    """Zeros for all steps, in the memory of one."""
+    actions = batch.spec.actions
+    zeros = np.zeros((batch.num_envs, batch.spec.num_agents, actions.action_size), actions.dtype)
+    return np.broadcast_to(zeros, (steps, *zeros.shape))

@@ -57,6 +57,9 @@ def test_the_cells_that_matter(overview: ModuleType) -> None:
     assert overview._difference_text(returns, "a", "c") == "not run"
     assert overview._steps_text(cells.values(), 10_000_000) == "5M of 10M"
     assert overview._steps_text(cells.values(), 5_000_000) == "5M"
+    cells["b"]["steps"] = 10_000_000
+    assert overview._steps_text(cells.values(), 10_000_000) == "5M and 10M of 10M"
+    assert overview._steps_text([], 10_000_000) == "–"
 
 
 @pytest.mark.parametrize("page", DISCUSSIONS, ids=lambda path: path.stem)

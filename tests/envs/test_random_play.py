@@ -7,11 +7,12 @@ import pytest
 from host_probe import HostProbe
 
 from fp3o.envs import random_play
-from fp3o.envs.mamujoco.task import body_task
+from fp3o.envs.mamujoco.fused import env as fused_env
 from fp3o.envs.random_play import COMPILING, measure_speed, play_at_random, random_episodes
-from fp3o.envs.task import random_baseline
+from fp3o.envs.task import Baseline, random_baseline
 from fp3o.envs.toys.probe import PROBES
-from fp3o.runs.baselines import STILL_EPISODES, evaluate_baselines
+from fp3o.errors import SettingError
+from fp3o.runs.baselines import STILL_EPISODES, _no_actions, evaluate_baselines
 
 CREDIT: Any = PROBES["credit"]
 
@@ -56,18 +57,36 @@ def test_speed(monkeypatch: pytest.MonkeyPatch, limit: int, length: float) -> No
 
 def test_still_episodes_take_no_actions() -> None:
     """Returns are those of a rollout in which every action is 0, of the task's type."""
-    zeros = np.zeros((3, 4, *HostProbe(CREDIT, 4).spec.actions.mask.shape[:1], 1), np.int32)
-    play = play_at_random(HostProbe(CREDIT, 4), 3, seed=0, actions=zeros)
-    found = random_episodes(HostProbe(CREDIT, 4), 4, limit=3, still=True)
+    env = HostProbe(CREDIT, 4)
+    zeros = _no_actions(env, 3)
+    assert zeros.shape == (3, 4, env.spec.num_agents, 1)
+    assert zeros.dtype == np.int32 and not zeros.any()
+    play = play_at_random(env, 3, seed=0, actions=zeros)
+    found = random_episodes(env, 4, limit=3, actions=zeros)
     np.testing.assert_allclose(found.returns, play.steps.reward[1:].mean(-1).sum(0), rtol=1e-6)
 
 
-def test_a_robot_that_does_not_move() -> None:
-    """It pays no effort: an Ant stands, and lives for as long as an episode lasts."""
-    (row,) = evaluate_baselines("mamujoco/Ant-2x4", "paper", 2).values()
-    limit = body_task("Ant-2x4", "paper").body.max_episode_steps
-    assert row["length"] == limit == 1000 and row["role"] == "uninformed"
-    assert abs(row["return"] - limit) < 30 and row["episodes"] == 2 <= STILL_EPISODES
+def test_robots_that_do_not_move() -> None:
+    """An Ant stands for as long as an episode lasts, at no cost; a Walker2d falls."""
+    (ant,) = evaluate_baselines("mamujoco/Ant-2x4", "paper", 2).values()
+    assert ant["length"] == 1000 and ant["episodes"] == 2 and ant["role"] == "uninformed"
+    assert abs(ant["return"] - 1000) < 30
+    (walker,) = evaluate_baselines("mamujoco/Walker2d-2x3", "paper", 100).values()
+    assert walker["episodes"] == STILL_EPISODES
+    assert 100 < walker["length"] < 115 and 90 < walker["return"] < 105
+
+
+def test_baselines_are_those_of_the_simulator_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another one computes the same, it is not compiled."""
+    monkeypatch.setattr(fused_env, "register_step", None)
+    task = "mamujoco/Walker2d-2x3"
+    (fused,) = evaluate_baselines(task, "paper:backend=fused", 2).values()
+    assert fused == evaluate_baselines(task, "paper", 2)["still"]
+
+
+def test_a_baseline_acts_in_one_way() -> None:
+    with pytest.raises(SettingError, match="'x' has both still=True and a function"):
+        Baseline("x", "x", "", act=lambda state, key: key, still=True)
 
 
 def test_every_environment_has_a_random_baseline() -> None:

@@ -111,6 +111,8 @@ def test_the_verdict_follows_from_the_runs(name: str, collect: Any, tmp_path: Pa
     """So do the numbers of every seed."""
     page, summary = collect.make_page(name, tmp_path), read(name, "summary.json")
     assert [*page.report.verdict] == summary["verdict"]
+    text = (RESULTS / f"{name}.md").read_text()
+    assert all(inline_markdown(note) in text for note in page.report.notes)
     assert [*page.seeds] == read(name, "seeds.json")
     assert len(page.cells) - len(page.missing) == summary["done"]
 
@@ -174,7 +176,7 @@ def test_what_is_missing_is_listed_with_its_cost(site: Any, tmp_path: Path) -> N
 def test_baselines_are_added_to_runs_without(
     site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the task, not of one of its simulators; runs that have them stay as they are."""
+    """Those of the run's task; runs that have them stay as they are."""
     paths = train(tmp_path / "experiments")
     edit(paths["average split"] / "results.json", lambda content: content | {"baselines": {}})
     site.add_runs([tmp_path])

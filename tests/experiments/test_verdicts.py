@@ -156,7 +156,7 @@ def test_a_claim_of_equality() -> None:
     )
     assert verdict(cells(1.0, 0.0, spread=BARELY), EQUAL) == (
         "The paper's claim of no difference is neither confirmed nor refuted here: a difference in "
-        "1 of 2 cells: a full +1.00 ± 0.83 (p = 0.07)."
+        "1 of 2 cells, after Holm's correction in 0: a full +1.00 ± 0.83 (p = 0.07)."
     )
 
 

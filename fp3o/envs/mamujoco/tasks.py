@@ -37,8 +37,8 @@ def _env(name: str, variant: str) -> Env | HostEnv:
 
 
 def _baselines(env: Any) -> Sequence[Baseline]:
-    """A robot that does not move: what is paid for not falling, an Ant receives for nothing."""
-    return (Baseline("still", "Still", "all motors at 0", role="uninformed", still=True),)
+    """A robot that does not move: an Ant is paid for not falling, and receives that for nothing."""
+    return (Baseline("still", "motors at 0", "no torques", role="uninformed", still=True),)
 
 
 _COMMON: Preset = {

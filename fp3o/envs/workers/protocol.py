@@ -121,8 +121,7 @@ class EnvPool(ABC):
 def buffer_spec(spec: EnvSpec) -> BufferSpec:
     """Shapes and types of actions and replies."""
     n, choices = spec.actions.mask.shape
-    kind = np.int32 if spec.actions.integers else np.float32
-    action = ArraySpec("action", (n, spec.actions.action_size), kind)
+    action = ArraySpec("action", (n, spec.actions.action_size), spec.actions.dtype)
     shapes = {
         "obs": (n, spec.obs_size), "state": (n, spec.state_size), "action_mask": (n, choices),
         "alive": (n,), "reward": (n,), "terminated": (), "truncated": (),

@@ -97,17 +97,16 @@ def _remarks(trained: CellResults, judged: CellResults, aggregated: bool) -> lis
 
 def _fewer_than_paper(results: CellResults, paper: PaperScores | None) -> list[str]:
     """The tasks whose published scores are of more steps than are planned here."""
-    fewer = {}
+    fewer = []
     for item in results:
         if item.key in (paper or {}):
-            ours, theirs = (
-                planned_steps(item),
-                paper_steps(item.cell.config.task, item.cell.sharing),
-            )
-            if ours < theirs:
-                fewer[item.cell.task] = f"{count_text(ours)} of {count_text(theirs)}"
-    texts = ", ".join(f"{task} ({steps})" for task, steps in fewer.items())
-    return [f"Fewer steps are planned than the paper's: {texts}."] if fewer else []
+            ours = planned_steps(item)
+            published = paper_steps(item.cell.config.task, item.cell.sharing)
+            if ours < published:
+                steps = f"{count_text(ours)} of {count_text(published)}"
+                fewer.append(f"{item.cell.task} ({steps})")
+    texts = ", ".join(dict.fromkeys(fewer))
+    return [f"Fewer steps are planned than in the paper: {texts}."] if fewer else []
 
 
 def _aggregate_notes(results: CellResults) -> list[str]:

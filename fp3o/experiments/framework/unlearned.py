@@ -73,14 +73,16 @@ def unlearned_notes(results: CellResults) -> list[str]:
 
 def doubtful_notes(results: CellResults) -> list[str]:
     """Notes on the variants of learned tasks that may be no better than the uninformed baseline."""
-    unlearned, names = unlearned_cells(results), {}
+    unlearned = unlearned_cells(results)
+    doubtful: dict[TaskAndSharing, list[CellResult]] = {}
     for item in results:
         if _key(item) not in unlearned and not surely_learned(item):
-            names.setdefault(_key(item), []).append(f"“{item.cell.variant}”")
+            doubtful.setdefault(_key(item), []).append(item)
     return [
-        f"{_title(key)}: not shown to exceed {_floor_text(_group(results, key))}: "
-        f"{', '.join(variants)}."
-        for key, variants in names.items()
+        f"{_title(key)}: not shown to exceed {_floor_text(group)}: "
+        + ", ".join(f"“{item.cell.variant}”" for item in group)
+        + "."
+        for key, group in doubtful.items()
     ]
 
 

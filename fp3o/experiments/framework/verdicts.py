@@ -124,7 +124,10 @@ def _found_differences(differences: Sequence[CellDifference]) -> str:
     counted = [item for item in differences if item.counts]
     if found := [item for item in counted if item.sign]:
         texts = [f"{difference_text(item)} (p = {item.corrected:.2g})" for item in found]
-        return f"a difference in {len(found)} of {cells_text(len(counted))}: {', '.join(texts)}"
+        sure = sum(item.corrected_sign != 0 for item in found)
+        corrected = f", after Holm's correction in {sure}" if sure < len(found) else ""
+        cells = f"{len(found)} of {cells_text(len(counted))}{corrected}"
+        return f"a difference in {cells}: {', '.join(texts)}"
     sizes = sizes_text(counted, detectable)
     return (
         f"no difference in {cells_text(len(counted))}; one smaller than the smallest detectable "
