@@ -71,9 +71,9 @@ def _one_sentence(summary: Mapping[str, Any]) -> str:
 CELLS_THAT_MATTER = (
     "In 14 of the 36 cells of its two main benchmarks the paper's own numbers carry a difference "
     "between FP3O and MAPPO (Welch's t-test on its means and deviations, five seeds; two of them "
-    "with p between 5 and 6 %). The published differences are of means, those of battles of "
-    "medians; ours are of means of the last policies, paired by seed, ± half of the 95 % interval. "
-    "Steps: those of our runs, and of the paper's where they are more. "
+    "with p between 5 and 6 %, which is where the line is drawn). The published differences are of "
+    "means, those of battles of medians; ours are of means of the last policies, paired by seed, ± "
+    "half of the 95 % interval. Steps: of our runs, and of the paper's where those are more. "
     "Ceiling: both win nearly all battles, so the cell does not count."
 )
 

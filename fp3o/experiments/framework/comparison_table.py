@@ -7,6 +7,7 @@ import numpy as np
 from fp3o.experiments.framework.cell_differences import CellDifference, area_differences
 from fp3o.experiments.framework.grid import CellResult
 from fp3o.experiments.framework.score_table import gradient_steps
+from fp3o.experiments.framework.unlearned import surely_learned
 from fp3o.reports.experiment_report import ResultTable
 from fp3o.reports.phrasing import (
     DASH,
@@ -31,9 +32,9 @@ DIFFERENCES_CAPTION = (
     "difference that so many seeds find with a probability of 80 %. Probability of improvement: "
     "that a seed of the first beats a seed of the second, with a bootstrap interval that draws "
     "both scores of a seed. Steps to 90 %: to 90 % of the way from the untrained policies to the "
-    "lower of the two final means, interpolated between evaluations; negative where the first is "
-    "faster. "
-    "Gradient steps: of the first / of the second, per seed."
+    "lower of the two means of the last evaluation, interpolated between evaluations; negative "
+    "where the first is faster, and not known where a variant is not shown to exceed the "
+    "uninformed baseline. Gradient steps: of the first / of the second, per seed."
 )
 
 SHARE = 0.9
@@ -97,7 +98,12 @@ def _areas_text(item: CellDifference) -> str:
 
 
 def _steps_text(item: CellDifference) -> str:
-    """Difference of the steps to the threshold; with the number of seeds if some never reach it."""
+    """Difference of the steps to the threshold; with the number of seeds if some never reach it.
+
+    A threshold close to what the untrained policies have would say nothing.
+    """
+    if not (surely_learned(item.ours) and surely_learned(item.theirs)):
+        return DASH
     differences = steps_to_threshold_differences(item.ours, item.theirs)
     if differences is None:
         return DASH

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from fp3o.experiments.framework.cell_differences import (
     FP3O_AGAINST_MAPPO,
+    CellDifference,
     Comparison,
     compare_cells,
 )
@@ -64,7 +65,7 @@ def score_summary(
         tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
         dots = [*difference_dots(groups), score_dots(trained, paper or {})]
         remarks = [*_remarks(trained, judged, bool(aggregates)), *_fewer_than_paper(trained, paper)]
-        remarks += notes
+        remarks += [*_common_seeds(groups), *notes]
         short = key_result(judged, comparisons, paper, published, more) if comparisons else None
         lines = [*_verdict(judged, comparisons, paper), *more]
         return Summary(lines, tables, [*dots, *profiles, *curve_figures(judged)], remarks, short)
@@ -93,6 +94,18 @@ def _remarks(trained: CellResults, judged: CellResults, aggregated: bool) -> lis
     left_out = _aggregate_notes(judged) if aggregated else []
     unlearned = [*unlearned_notes(judged), *doubtful_notes(judged)]
     return [*run_caveats(trained), *unlearned, *left_out]
+
+
+def _common_seeds(groups: Sequence[Sequence[CellDifference]]) -> list[str]:
+    """The comparisons of variants with different numbers of seeds."""
+    differing = [
+        f"{item.ours.cell.variant} and {item.theirs.cell.variant} on {item.ours.cell.task} with "
+        f"{sharing_title(item.ours.cell.sharing)} ({item.difference.size})"
+        for group in groups
+        for item in group
+        if item.ours.seeds.size != item.theirs.seeds.size
+    ]
+    return [f"Compared in the seeds in common: {', '.join(differing)}."] if differing else []
 
 
 def _fewer_than_paper(results: CellResults, paper: PaperScores | None) -> list[str]:

@@ -24,7 +24,8 @@ from fp3o.experiments.framework.power import (
     range_text,
     sizes_text,
 )
-from fp3o.experiments.framework.score_table import failed_condition, gradient_steps
+from fp3o.experiments.framework.scales import paper_steps
+from fp3o.experiments.framework.score_table import failed_condition, gradient_steps, planned_steps
 from fp3o.experiments.framework.unlearned import not_won
 from fp3o.reports.data.measures import WIN_RATE
 
@@ -67,7 +68,7 @@ def claim_verdict(
     counts, at = count_signs(differences), _steps_condition(comparison, counted)
     of = len(published_differences(comparison, paper or {}))
     cells = f"{cells_text(counts.cells)} that {'counts' if counts.cells == 1 else 'count'}"
-    cells += f" (published: {of})" if of > counts.cells else ""
+    cells += f" (the paper has {of}{_fewer_steps(counted)})" if of > counts.cells else ""
     if counts.corrected_worse:
         return (
             f"The paper's claim is refuted here: “{comparison.ours}” is lower in "
@@ -82,6 +83,16 @@ def claim_verdict(
             "confirmed nor refuted in the others."
         )
     return f"The paper's claim is neither confirmed nor refuted by the {cells}{at}."
+
+
+def _fewer_steps(counted: Sequence[CellDifference]) -> str:
+    """How many of the paper's cells have fewer steps here."""
+    cells = [item.ours for item in counted if item.published is not None]
+    fewer = sum(
+        planned_steps(item) < paper_steps(item.cell.config.task, item.cell.sharing)
+        for item in cells
+    )
+    return f"; {fewer} of those here are of fewer steps" if fewer else ""
 
 
 def _cells_of_claim(
