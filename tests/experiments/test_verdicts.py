@@ -115,7 +115,7 @@ def test_only_cells_with_published_numbers_decide() -> None:
     assert verdict(results, CLAIM, paper) == "The paper's claim holds in 1 cell that counts."
     assert "refuted here: “FP3O” is lower in 1 of 2" in verdict(results)
     assert verdict(results, CLAIM, published(2.0, "acd")) == (
-        "The paper's claim holds in 1 cell that counts (the paper has 3)."
+        "The paper's claim holds in 1 cell that counts (the paper has 3; 1 here with fewer steps)."
     )
     lines = compare_variants(results, CLAIM, paper)
     assert "higher than “MAPPO” in 1 of 2 cells, lower in 1" in lines[0]

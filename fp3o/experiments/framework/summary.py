@@ -64,8 +64,7 @@ def score_summary(
         aggregates, profiles = aggregate_results(trained, reference)
         tables = [*comparison_table(groups), *score_tables(trained, judged, paper), *aggregates]
         dots = [*difference_dots(groups), score_dots(trained, paper or {})]
-        remarks = [*_remarks(trained, judged, bool(aggregates)), *_fewer_than_paper(trained, paper)]
-        remarks += [*_common_seeds(groups), *notes]
+        remarks = [*_remarks(trained, judged, groups, paper, bool(aggregates)), *notes]
         short = key_result(judged, comparisons, paper, published, more) if comparisons else None
         lines = [*_verdict(judged, comparisons, paper), *more]
         return Summary(lines, tables, [*dots, *profiles, *curve_figures(judged)], remarks, short)
@@ -89,11 +88,18 @@ def score_tables(
     return [scores, *battle_table(results), *policy_table(results)]
 
 
-def _remarks(trained: CellResults, judged: CellResults, aggregated: bool) -> list[str]:
+def _remarks(
+    trained: CellResults,
+    judged: CellResults,
+    groups: Sequence[Sequence[CellDifference]],
+    paper: PaperScores | None,
+    aggregated: bool,
+) -> list[str]:
     """What a reader has to know of the cells."""
     left_out = _aggregate_notes(judged) if aggregated else []
     unlearned = [*unlearned_notes(judged), *doubtful_notes(judged)]
-    return [*run_caveats(trained), *unlearned, *left_out]
+    steps = [*run_caveats(trained), *_fewer_than_paper(trained, paper)]
+    return [*steps, *unlearned, *left_out, *_common_seeds(groups)]
 
 
 def _common_seeds(groups: Sequence[Sequence[CellDifference]]) -> list[str]:

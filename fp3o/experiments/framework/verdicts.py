@@ -92,7 +92,7 @@ def _fewer_steps(counted: Sequence[CellDifference]) -> str:
         planned_steps(item) < paper_steps(item.cell.config.task, item.cell.sharing)
         for item in cells
     )
-    return f"; {fewer} of those here are of fewer steps" if fewer else ""
+    return f"; {fewer} here with fewer steps" if fewer else ""
 
 
 def _cells_of_claim(
