@@ -55,7 +55,7 @@ def summarise_episodes(episodes: EvalEpisodes, names: Sequence[str]) -> dict[str
 def evaluate_baselines(task: str, variant: str | None, episodes: int) -> dict[str, dict[str, Any]]:
     """Evaluation of the task's scripted policies, for comparison.
 
-    On the simulator that others compute the same as: it has nothing to compile.
+    Where several simulators of a task are equivalent, on the one that needs no compiler.
     """
     found = get_task(task)
     return _baseline_rows(found.env(variant and found.canonical(variant)), task, episodes)

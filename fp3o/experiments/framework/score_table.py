@@ -4,6 +4,7 @@ import numpy as np
 
 from fp3o.experiments.framework.grid import CellResult, CellResults
 from fp3o.experiments.framework.paper_results import PaperScore, PaperScores
+from fp3o.experiments.framework.scales import paper_steps
 from fp3o.reports.data.measures import MEASURES, RETURN, WIN_RATE, Measure
 from fp3o.reports.data.timing import training_seconds
 from fp3o.reports.experiment_report import ResultTable
@@ -128,6 +129,11 @@ def steps_text(item: CellResult) -> str:
 def planned_steps(item: CellResult) -> int:
     """Steps per seed in the cell's configuration, in whole iterations."""
     return item.cell.config.iterations * item.cell.config.steps_per_iteration
+
+
+def published_steps(item: CellResult) -> int:
+    """Steps per seed of the paper's runs of the cell's task and sharing."""
+    return paper_steps(item.cell.config.task, item.cell.sharing)
 
 
 def bold_score(item: CellResult) -> str:

@@ -14,11 +14,11 @@ from fp3o.experiments.framework.exclusions import aggregate_exclusions
 from fp3o.experiments.framework.grid import NOTHING_FINISHED, CellResults, Summary
 from fp3o.experiments.framework.key_results import key_result
 from fp3o.experiments.framework.paper_results import PaperScores
-from fp3o.experiments.framework.scales import paper_steps
 from fp3o.experiments.framework.score_table import (
     battle_table,
     planned_steps,
     policy_table,
+    published_steps,
     score_table,
     steps_text,
 )
@@ -119,8 +119,7 @@ def _fewer_than_paper(results: CellResults, paper: PaperScores | None) -> list[s
     fewer = []
     for item in results:
         if item.key in (paper or {}):
-            ours = planned_steps(item)
-            published = paper_steps(item.cell.config.task, item.cell.sharing)
+            ours, published = planned_steps(item), published_steps(item)
             if ours < published:
                 steps = f"{count_text(ours)} of {count_text(published)}"
                 fewer.append(f"{item.cell.task} ({steps})")

@@ -24,8 +24,12 @@ from fp3o.experiments.framework.power import (
     range_text,
     sizes_text,
 )
-from fp3o.experiments.framework.scales import paper_steps
-from fp3o.experiments.framework.score_table import failed_condition, gradient_steps, planned_steps
+from fp3o.experiments.framework.score_table import (
+    failed_condition,
+    gradient_steps,
+    planned_steps,
+    published_steps,
+)
 from fp3o.experiments.framework.unlearned import not_won
 from fp3o.reports.data.measures import WIN_RATE
 
@@ -88,10 +92,7 @@ def claim_verdict(
 def _fewer_steps(counted: Sequence[CellDifference]) -> str:
     """How many of the paper's cells have fewer steps here."""
     cells = [item.ours for item in counted if item.published is not None]
-    fewer = sum(
-        planned_steps(item) < paper_steps(item.cell.config.task, item.cell.sharing)
-        for item in cells
-    )
+    fewer = sum(planned_steps(item) < published_steps(item) for item in cells)
     return f"; {fewer} here with fewer steps" if fewer else ""
 
 
